@@ -11,6 +11,8 @@
 #include "gh/runner.h"
 #include "net/net.h"
 
+#include <sys/types.h>
+
 struct gh; /* opaque: settings (borrowed), network client, tokens minted in this life, RSA key */
 
 /* `s` is borrowed until gh_close. cancel_fd: see net_config (-1: none). NULL with *e on failure. */
