@@ -1,0 +1,60 @@
+/*
+ * Starting children of PID 1. Never blocks beyond fork and the exec report.
+ */
+#ifndef INIT_SPAWN_H
+#define INIT_SPAWN_H
+
+#include "base/err.h"
+#include "init/user.h"
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+enum spawn_group {
+	SPAWN_SESSION, /* setsid: the agent, helpers */
+	SPAWN_GROUP,   /* a process group of its own, in the foreground of the terminal if there is
+			  one: CMD */
+	SPAWN_GROUP__MAX
+};
+
+struct proc {
+	pid_t pid; /* -1: none */
+	int pidfd; /* -1: none; signals go through it, so that a reused pid is never hit */
+};
+#define PROC_NONE                                                                                  \
+	{                                                                                          \
+		-1, -1                                                                             \
+	}
+
+struct spawn_spec {
+	const char *const
+		*argv; /* searched in PATH of envp as execvp does, but never handed to a shell */
+	const char *const *envp;
+	const char *cwd; /* NULL: kept */
+	int in, out,
+		err;  /* descriptors for 0, 1, 2; -1: kept for CMD, /dev/null for in of others */
+	bool null_in; /* standard input from /dev/null */
+	enum spawn_group group;
+	const struct user *user; /* NULL: unchanged */
+};
+
+/* Forks with everything blocked; the child gets an empty mask, default dispositions, its group (set
+ * in the parent too, so that no signal between fork and exec is lost), the rlimits, OOM score and
+ * tty state that init found, no descriptor but 0-2, and execs. Exec failure comes back
+ * synchronously through a close-on-exec pipe: -1 with XC_NOTFOUND (ENOENT), XC_NOEXEC (any other)
+ * or XC_SYSTEM (fork, pipe). */
+int spawn_exec(const struct spawn_spec *s, struct proc *out, struct err *e);
+
+/* Forks a child that stays in this image and runs fn(arg): registrar, tap, gate, files. Its status
+ * is what fn returns. It keeps only the descriptors in `keep` (n of them) and 0-2; signals default
+ * and unblocked, except that with `deaf` the stop signals stay blocked (registrar and tap must
+ * outlive a group-wide signal). In a session of its own. 0 or -1 (XC_SYSTEM). */
+int spawn_fn(int (*fn)(void *arg), void *arg, const int *keep, size_t n, bool deaf,
+	     struct proc *out, struct err *e);
+
+/* Signal through the pidfd. 0, or -1 with errno (ESRCH: ended). */
+int proc_kill(const struct proc *p, int signo);
+/* After the reaper saw its end: closes the pidfd, pid becomes -1. */
+void proc_gone(struct proc *p);
+
+#endif
