@@ -199,25 +199,25 @@ void str_printable(char *s)
 void str_show(char *dst, size_t size, const void *src, size_t n)
 {
 	const unsigned char *p = src;
-	size_t o = 0, i = 0;
+	size_t room, i = 0;
 
 	if (size == 0)
 		return;
+	/* A bad byte becomes one '?', so the whole text takes n bytes. */
+	room = n < size ? n : size > 4 ? size - 4 : 0;
 	while (i < n) {
 		size_t k = utf8_len(p + i, n - i), w = k == 0 ? 1 : k;
-		size_t tail = i + w < n ? 3 : 0;
-		if (o + w + tail >= size)
+		if (i + w > room)
 			break;
 		if (k == 0)
-			dst[o] = '?';
+			dst[i] = '?';
 		else
-			memcpy(dst + o, p + i, k);
-		o += w;
+			memcpy(dst + i, p + i, k);
 		i += w;
 	}
-	for (size_t d = 0; i < n && d < 3 && o + 1 < size; d++)
-		dst[o++] = '.';
-	dst[o] = 0;
+	for (size_t dots = 0; n >= size && dots < 3 && i + 1 < size; dots++)
+		dst[i++] = '.';
+	dst[i] = 0;
 }
 
 bool str_eq_nocase(const char *a, const char *b)
