@@ -1,7 +1,7 @@
 /*
- * The configuration: filled once from the environment (the only getenv of the program is in
- * config.c), checked as a whole, then const. Names, defaults and meanings: the README's table,
- * which comes from config.c's own.
+ * The configuration: filled once from the environment (nothing but config.c walks it), checked as a
+ * whole, then const. Names, defaults and meanings: the README's table, which comes from config.c's
+ * own.
  */
 #ifndef INIT_CONFIG_H
 #define INIT_CONFIG_H
@@ -24,6 +24,15 @@ struct config_cache {
 	bool defaulted; /* init sets it for the agent */
 };
 
+/* What the configuration is read for: decides what must be there and what is read at all. */
+enum config_use {
+	CONFIG_LIFE,	 /* everything; secrets too */
+	CONFIG_SELFTEST, /* what the checks need; no credential is read, nothing is required */
+	CONFIG_USE__MAX
+};
+
+#define CONFIG_DOTENV_MAX 16384
+
 struct config {
 	struct gh_settings gh; /* scope, credentials, name, labels, group, flags, network */
 	char root[1024];       /* absolute; "" when none was found (an error in the life cycle) */
@@ -43,26 +52,34 @@ struct config {
 	bool log_json;
 	char state_dir[1024]; /* as asked; "" for the default search */
 	bool state_dir_given;
-	struct probe_settings probe; /* pointers into this struct and the agent's environment */
+	char api_url[URL_TEXT_MAX];	/* text of gh.scope.api; "" without RUNNER_URL */
+	char dotenv[CONFIG_DOTENV_MAX]; /* .env of the root as init found it, before any job */
+	struct probe_settings probe;	/* pointers into this struct and the agent's environment */
 };
 
-/* Reads environ into the one static config. All problems are collected: each is logged as one line,
- * and the number of them is returned (0: fine). No side effect but reading files named by *_FILE,
- * passwd and the runner root. */
+/* Reads the environment into *c, which must be zeroed static memory. All problems are collected:
+ * each is logged as one line naming variable, value (never a secret), reason and what is accepted;
+ * warnings too. Sets the log up as INIT_LOG and INIT_LOG_LEVEL say. Returns 0, or the exit status:
+ * XC_CONFIG, or XC_FILES when all that is wrong is the runner root. No side effect but reading
+ * files named by *_FILE, passwd, group, os-release and the runner root. May block on those; before
+ * PID 1 supervises anything. */
 int config_read(struct config *c, char *const *envp);
+/* The same for another use than the life cycle. */
+int config_read_for(struct config *c, char *const *envp, enum config_use use);
 
-/* `--check-config`: every setting, its source and meaning on `out` (secrets as "set"), all
- * problems. Exit status. */
-int config_show(char *const *envp, FILE *out);
+/* `--check-config`: every setting, its source and meaning on `out` (secrets as "set"), or one JSON
+ * object; all problems. Exit status as config_read. */
+int config_show(struct config *c, char *const *envp, bool json, FILE *out);
 
-/* Overwrites, in the process's initial environment, the bytes of every secret value (all
- * duplicates, X_FILE names and ACTIONS_RUNNER_INPUT_* too), so that /proc/1/environ shows none.
- * Before any fork. */
+/* Overwrites, in the process's initial environment, every secret setting (all duplicates, the
+ * X_FILE names and ACTIONS_RUNNER_INPUT_* too), name and value, so that /proc/PID/environ shows
+ * none, and takes them out of envp. Before any fork. */
 void config_wipe_environ(char **envp);
 
 /* The environment of the agent and of probes: the container's less secrets, their _FILE names,
- * ACTIONS_RUNNER_INPUT_* and INIT_*, plus what contract 3 adds (cache defaults, HOME, ...). Static
- * storage, made once. NULL-terminated. */
+ * ACTIONS_RUNNER_INPUT_* and INIT_*, plus what the contract adds (cache directories, HOME, ...).
+ * Static storage, made anew by each call (config_read calls it too and keeps it in c->probe.envp);
+ * strings that did not change still belong to envp. NULL-terminated. */
 const char *const *config_agent_env(const struct config *c, char *const *envp);
 
 #endif
