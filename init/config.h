@@ -38,6 +38,8 @@ struct config {
 	char root[1024];       /* absolute; "" when none was found (an error in the life cycle) */
 	struct user user;      /* whom listener, probes and file writing run as */
 	bool as_root;	       /* init runs as uid 0 */
+	bool allow_root;       /* RUNNER_ALLOW_RUNASROOT */
+	bool force_ghes;       /* GITHUB_ACTIONS_RUNNER_FORCE_GHES */
 	int64_t stop_ms, drain_ms, idle_ms; /* idle_ms 0: none */
 	enum probe_tier gate;
 	enum probe_gpu gpu;

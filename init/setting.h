@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 struct setting;
 
@@ -93,10 +94,33 @@ struct config_reading {
 unsigned config_collect(struct config *c, char *const *envp, enum config_use use,
 			struct config_reading *r);
 
+/* Notes a problem; `warning`: the life may go on. */
+void config_problem(struct config_reading *r, bool warning, const char *var, const char *fmt, ...)
+	__attribute__((format(printf, 4, 5)));
+
+int config_status(const struct config_reading *r); /* XC_OK, XC_CONFIG or XC_FILES */
+void config_tell(const struct config_reading *r);  /* logs all of them, one line each */
+
 /* The value of a variable in envp, NULL when it is absent; the first one counts. */
 const char *config_env(char *const *envp, const char *name);
 
 /* The value as a setting sees it: trimmed, NULL when unset or empty. *len gives its length. */
 const char *config_value(char *const *envp, const char *name, size_t *len);
+
+/* Up to `size` - 1 bytes of a small file, NUL-terminated. The length, or -1 with errno (EFBIG: it
+ * has more). Does not wait for a FIFO's writer. */
+ssize_t config_read_file(const char *path, char *dst, size_t size);
+
+/* ---- config_find.c, config_env.c --------------------------------------------------------------
+ */
+
+/* Derives name, user, root, cache directories, probe settings. */
+void config_find(struct config *c, char *const *envp, enum config_use use,
+		 struct config_reading *r);
+/* What the life cycle cannot do without, and what does not go together. */
+void config_demand(struct config *c, char *const *envp, struct config_reading *r);
+
+/* HOME had to fall back to the runner root. */
+bool config_home_is_root(const struct config *c, char *const *envp);
 
 #endif
