@@ -56,7 +56,7 @@ build/init.full: $(sources:%.c=build/obj/%.o)
 	@echo "  link  build/init"
 	@$(musl_cc) $(ship) $(shipld) -o $@ $^ -L$(DEPS)/musl/lib $(libs)
 
-build/obj/%.o: %.c build/flags | $(DEPS)/versions
+build/obj/%.o: %.c build/flags | $(DEPS)/musl
 	@mkdir -p $(@D)
 	@echo "  cc    $<"
 	@$(musl_cc) $(ship) -MMD -MP -c -o $@ $<
@@ -70,12 +70,11 @@ endif
 
 # ---- The pinned libraries -------------------------------------------------------------------------------------
 
-deps: $(DEPS)/versions
+deps: $(DEPS)/musl
 
-$(DEPS)/versions:
-	@mkdir -p $(DEPS_OUT)
-	@echo "  deps  musl, Mbed TLS, cJSON (once, about a minute)"
-	@DEPS_CC=$(CC) deps/build $(abspath $(DEPS_OUT))/src $(DEPS)
+$(DEPS)/musl $(DEPS)/native:
+	@echo "  deps  $(@F): the pinned libraries, once, about a minute"
+	@DEPS_CC=$(CC) deps/build $(@F) $(abspath $(DEPS_OUT))/src $@
 
 fetch:
 	@DEPS_DIR=$(DEPS_DIR) deps/fetch $(abspath $(DEPS_OUT))/src

@@ -13,7 +13,7 @@ unit: unit-build
 
 unit-build: $(unit_names:%=build/check/unit/%)
 
-build/check/%.o: %.c build/flags | $(DEPS)/versions
+build/check/%.o: %.c build/flags | $(DEPS)/native
 	@mkdir -p $(@D)
 	@echo "  check $<"
 	@$(CC) $(checked) -MMD -MP -c -o $@ $<
