@@ -22,6 +22,9 @@ int sig_open(struct err *e);
 /* In a child, before exec or before a child's own work: default dispositions for all, empty mask.
  */
 void sig_reset_child(void);
+/* The same, but the signals of sig_is_stop stay blocked: registrar and tap, which must outlive a
+ * signal to everybody. */
+void sig_reset_deaf(void);
 
 /* Would end an ordinary process: TERM INT QUIT HUP USR1 USR2 ALRM VTALRM PROF IO PWR (STKFLT) and
  * real-time. */

@@ -12,8 +12,7 @@
 
 enum spawn_group {
 	SPAWN_SESSION, /* setsid: the agent, helpers */
-	SPAWN_GROUP,   /* a process group of its own, in the foreground of the terminal if there is
-			  one: CMD */
+	SPAWN_GROUP,   /* a process group of its own, in the foreground of the terminal given: CMD */
 	SPAWN_GROUP__MAX
 };
 
@@ -35,14 +34,16 @@ struct spawn_spec {
 		err;  /* descriptors for 0, 1, 2; -1: kept for CMD, /dev/null for in of others */
 	bool null_in; /* standard input from /dev/null */
 	enum spawn_group group;
+	const int *terminal;	 /* SPAWN_GROUP: handed over to the child's group; NULL: none */
 	const struct user *user; /* NULL: unchanged */
 };
 
-/* Forks with everything blocked; the child gets an empty mask, default dispositions, its group (set
- * in the parent too, so that no signal between fork and exec is lost), the rlimits, OOM score and
- * tty state that init found, no descriptor but 0-2, and execs. Exec failure comes back
- * synchronously through a close-on-exec pipe: -1 with XC_NOTFOUND (ENOENT), XC_NOEXEC (any other)
- * or XC_SYSTEM (fork, pipe). */
+/* Starts a program. The child is made with everything blocked and gets an empty mask, default
+ * dispositions, its group, the rlimits and OOM score that init found (init changes neither), no
+ * descriptor but 0-2, and execs. The caller is held in the kernel until the exec (as vfork does),
+ * so the group exists and the exec's outcome is known on return, and no signal can fall between
+ * fork and exec. -1 with XC_NOTFOUND (ENOENT), XC_NOEXEC (any other) or XC_SYSTEM (clone); the
+ * child is then already reaped. A child that becomes another user never shares memory with us. */
 int spawn_exec(const struct spawn_spec *s, struct proc *out, struct err *e);
 
 /* Forks a child that stays in this image and runs fn(arg): registrar, tap, gate, files. Its status
@@ -51,6 +52,18 @@ int spawn_exec(const struct spawn_spec *s, struct proc *out, struct err *e);
  * outlive a group-wide signal). In a session of its own. 0 or -1 (XC_SYSTEM). */
 int spawn_fn(int (*fn)(void *arg), void *arg, const int *keep, size_t n, bool deaf,
 	     struct proc *out, struct err *e);
+
+/* The terminal to hand over: a descriptor (among 0-2, or /dev/tty, newly opened and the caller's)
+ * whose foreground group is ours; else -1. */
+int spawn_terminal(void);
+/* Makes `group` the foreground group of the terminal; a terminal that refuses is left as it is.
+ * SIGTTOU must be blocked. */
+void spawn_foreground(int terminal, pid_t group);
+
+/* Opens /dev/null on those of 0-2 that are closed, so that nothing of ours lands there. */
+void spawn_std_fds(void);
+/* Closes every descriptor from `first` on, except the n in `keep` (ascending not required). */
+void spawn_close_from(int first, const int *keep, size_t n);
 
 /* Signal through the pidfd. 0, or -1 with errno (ESRCH: ended). */
 int proc_kill(const struct proc *p, int signo);
