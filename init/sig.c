@@ -40,10 +40,15 @@ static void set_default(int signo)
 
 void sig_block_all(void)
 {
-	struct sigaction ign;
-
 	set_mask(~FAULTS);
 	set_default(SIGCHLD);
+	sig_ignore_writes();
+}
+
+void sig_ignore_writes(void)
+{
+	struct sigaction ign;
+
 	memset(&ign, 0, sizeof ign);
 	ign.sa_handler = SIG_IGN;
 	(void)sigaction(SIGPIPE, &ign, NULL);

@@ -26,6 +26,10 @@ void sig_reset_child(void);
  * signal to everybody. */
 void sig_reset_deaf(void);
 
+/* PID 1, and the children that stay in its image: a log without a reader is an error of write, not
+ * a death. Never inherited by a program: sig_reset_child comes before every exec. */
+void sig_ignore_writes(void);
+
 /* Would end an ordinary process: TERM INT QUIT HUP USR1 USR2 ALRM VTALRM PROF IO PWR (STKFLT) and
  * real-time. */
 bool sig_is_stop(int signo);

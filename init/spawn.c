@@ -328,6 +328,7 @@ int spawn_fn(int (*fn)(void *arg), void *arg, const int *keep, size_t n, bool de
 			sig_reset_deaf();
 		else
 			sig_reset_child();
+		sig_ignore_writes();
 		spawn_close_from(3, keep, n);
 		_exit(fn(arg));
 	}

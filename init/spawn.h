@@ -48,8 +48,9 @@ int spawn_exec(const struct spawn_spec *s, struct proc *out, struct err *e);
 
 /* Forks a child that stays in this image and runs fn(arg): registrar, tap, gate, files. Its status
  * is what fn returns. It keeps only the descriptors in `keep` (n of them) and 0-2; signals default
- * and unblocked, except that with `deaf` the stop signals stay blocked (registrar and tap must
- * outlive a group-wide signal). In a session of its own. 0 or -1 (XC_SYSTEM). */
+ * and unblocked, except that SIGPIPE and SIGXFSZ stay ignored (a log without a reader must not kill
+ * it) and with `deaf` the stop signals stay blocked (registrar and tap must outlive a group-wide
+ * signal). In a session of its own. 0 or -1 (XC_SYSTEM). */
 int spawn_fn(int (*fn)(void *arg), void *arg, const int *keep, size_t n, bool deaf,
 	     struct proc *out, struct err *e);
 

@@ -8,10 +8,8 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #define LINE_BYTES 1024	 /* of a line that are looked at */
@@ -226,12 +224,8 @@ static int tap_main(void *arg)
 {
 	int look_fds[2];
 	struct tap_report end = {.line = TAP_EOF};
-	struct sigaction ign;
 
 	(void)arg;
-	memset(&ign, 0, sizeof ign);
-	ign.sa_handler = SIG_IGN; /* a log without a reader is seen as EPIPE; this process never execs */
-	(void)sigaction(SIGPIPE, &ign, NULL);
 	if (pipe2(look_fds, O_CLOEXEC | O_NONBLOCK) == 0) {
 		tap_child.look_r = look_fds[0];
 		tap_child.look_w = look_fds[1];
