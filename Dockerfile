@@ -26,7 +26,7 @@ FROM ${BUILD_IMAGE} AS init-build
 WORKDIR /src/init
 COPY . .
 ARG INIT_COMMIT=unknown
-RUN make packages-build \
+RUN deps/install build \
  && make fetch \
  && make INIT_COMMIT="${INIT_COMMIT}" \
  && build/init --version

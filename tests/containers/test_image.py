@@ -5,7 +5,7 @@ import os
 import subprocess
 
 import pytest
-from conftest import build, podman, runner_env
+from boxes import build, podman, runner_env
 
 
 def test_the_binary_image_is_nothing_but_the_binary(init_image, container):
@@ -114,17 +114,26 @@ def test_a_container_that_is_started_again_registers_again(final_image, containe
     assert c.wait() == 0 and world.runners() == []
 
 
-def test_a_read_only_root_works_with_the_writable_places_as_tmpfs(final_image, container, make_world):
+def test_a_read_only_root_works_when_the_runner_root_is_a_volume(final_image, container, make_world):
     world = make_world(flow="v2")
-    # The identity files lie in the runner root, so that is the place that must be writable.
-    c = container(final_image, world=world, env=runner_env(world, RUNNER_ROOT="/home/ci-runner/rw"),
-                  options=["--read-only", "--tmpfs", "/tmp", "--tmpfs", "/run/init:mode=0755,uid=1000,gid=1000",
-                           "--mount", "type=tmpfs,destination=/home/ci-runner/rw,tmpfs-mode=0755", "--user", "root"],
-                  start=False)
-    c.close()
+    # A new named volume starts as a copy of what the image has there.
+    volume = podman("volume", "create").stdout.strip()
+    try:
+        c = container(final_image, world=world, env=runner_env(world),
+                      options=["--read-only", "--tmpfs", "/tmp", "-v", f"{volume}:/home/ci-runner/runner"])
+        world.wait_for("online", timeout=60)
+        c.stop(10)
+        assert c.wait() == 0 and world.runners() == [], c.logs
+        c.close()
+    finally:
+        podman("volume", "rm", "-f", volume)
+
+
+def test_a_read_only_root_without_one_is_refused_before_anything_is_registered(final_image, container, make_world):
+    world = make_world(flow="v2")
     c = container(final_image, world=world, env=runner_env(world), options=["--read-only", "--tmpfs", "/tmp"])
     assert c.wait() == 73, c.logs
-    assert "/home/ci-runner/runner" in c.logs and world.runners() == []
+    assert "/home/ci-runner/runner" in c.logs and world.steps() == []
 
 
 def test_a_foreign_user_without_rights_on_the_runner_root_is_told_so(final_image, container, make_world):
