@@ -63,7 +63,7 @@ build/obj/%.o: %.c build/flags | $(DEPS)/musl
 
 # ---- Facts of this build, written when they change and only then ------------------------------------------------
 
-facts := $(shell VERSION=$(VERSION) tests/build-facts build '$(CC) $(ship) $(shipld) $(DEPS)')
+facts := $(shell VERSION=$(VERSION) INIT_COMMIT=$(INIT_COMMIT) tests/build-facts build '$(CC) $(ship) $(shipld) $(DEPS)')
 ifneq ($(facts),)
 $(error $(facts))
 endif
