@@ -43,6 +43,10 @@ struct net *net_open(const struct net_config *c, struct err *e);
 void net_close(struct net *n);			   /* closes connections, wipes; NULL is fine */
 void net_set_cancel(struct net *n, int cancel_fd); /* replaces net_config.cancel_fd; -1: none */
 
+/* For the preflight's log: how many CA certificates are in use, and where they came from. */
+unsigned net_ca_count(const struct net *n);
+const char *net_ca_source(const struct net *n);
+
 struct net_header {
 	const char *name,
 		*value; /* no line breaks; a credential among them goes to this origin alone */
@@ -57,6 +61,9 @@ struct net_request {
 	const void *body; /* NULL with body_len 0; POST and PUT then send Content-Length: 0 */
 	size_t body_len;
 	bool follow; /* follow redirects of GET and HEAD within the same origin (3 at most) */
+	/* A wrong clock does not fail this exchange (it still fails a certificate that is not valid
+	 * at that time): for removals, where an answer is worth more than a right clock. */
+	bool any_clock;
 };
 
 /* How far an exchange that failed had come: decides what may be repeated. */
@@ -76,8 +83,8 @@ struct net_failure {
 	bool sent;	/* bytes of the request went out: it may have been processed */
 	bool cancelled; /* the cancel descriptor became readable */
 	bool timeout;	/* the exchange's ceiling or the deadline passed */
-	bool permanent; /* trying again cannot help: certificate, configuration, NXDOMAIN of a
-			   literal... */
+	bool permanent; /* trying again cannot help: certificate, credential of the proxy... */
+	bool no_name;	/* DNS says that there is no such host */
 };
 
 struct net_response {
@@ -94,10 +101,14 @@ struct net_response {
 	bool via_proxy;
 };
 
-/* One exchange, no repetition. 0 with *r filled, whatever the status; or -1 with *e and *f (f may
- * be NULL) set and nothing in *r to free. Error codes: XC_UNAVAILABLE (not reachable), XC_PROTOCOL
- * (not HTTP, foreign redirect, HTML of a portal), XC_CLOCK, XC_DENIED (407 of the proxy), XC_CONFIG
- * (CA), XC_SYSTEM. */
+/* One exchange, no repetition (but for one fresh connection when a kept one turns out to be closed,
+ * the request is GET, HEAD or DELETE and nothing came back). 0 with *r filled, whatever the status;
+ * or -1 with *e and *f (f may be NULL) set and nothing in *r to free. Error codes: XC_UNAVAILABLE
+ * (not reachable), XC_PROTOCOL (not HTTP, foreign redirect, HTML of a portal), XC_CLOCK, XC_DENIED
+ * (407 of the proxy), XC_CONFIG (CA), XC_SYSTEM. XC_CLOCK is raised before anything is sent when
+ * the clock is before the build's date, by a certificate that is not valid yet, and by the Date of
+ * the client's first verified answer: later ones only fill r->date_ms, since what they answer was
+ * done. */
 int net_exchange(struct net *n, const struct net_request *q, struct deadline d,
 		 struct net_response *r, struct net_failure *f, struct err *e);
 
@@ -106,6 +117,11 @@ void net_response_free(struct net_response *r);
 /* A header's value (last one wins; any case), copied and printable. 0, or -1 when absent or too
  * long. */
 int net_header_get(const struct net_response *r, const char *name, char *dst, size_t size);
+
+/* The body is a web page: a portal's, a proxy's, a load balancer's. */
+bool net_is_html(const struct net_response *r);
+/* What answered, for messages: `a web page titled "…", server NAME, via NAME`. */
+void net_describe(const struct net_response *r, char *dst, size_t size);
 
 /* ---- repetition: one layer, one table
  * ------------------------------------------------------------- */
