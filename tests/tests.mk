@@ -29,3 +29,5 @@ build/check/unit/%: build/check/tests/unit/%.o build/check/library.a
 .SECONDARY: $(unit_names:%=build/check/tests/unit/%.o)
 
 -include $(library:%.c=build/check/%.d) $(unit_names:%=build/check/tests/unit/%.d)
+
+include tests/net/net.mk
