@@ -1,6 +1,7 @@
 /*
  * What init writes for the agent, as the job's user. Each runs in a short-lived child (spawn_fn),
- * since a file system may block; the outcome comes back as a fixed-size report.
+ * since a file system may block, and becomes the job's user there for good (user_become); the
+ * outcome comes back as a fixed-size report.
  */
 #ifndef INIT_FILES_H
 #define INIT_FILES_H
@@ -23,5 +24,12 @@ int files_clean(const struct config *c, struct err *e);
  * -1 (XC_FILES). */
 int files_identity(const struct config *c, const struct gh_runner *r, const char *setup_info,
 		   const char *const *agent_env, struct err *e);
+
+/* The text of .env: what was found there (baked into the image), then those of env.sh's variables
+ * that `env` has and the found text has not. 0, or -1 when it does not fit. Pure. */
+int files_dotenv(const char *found, const char *const *env, char *dst, size_t size);
+
+/* The variables that env.sh saves; NULL-terminated. */
+extern const char *const files_env_names[];
 
 #endif

@@ -232,7 +232,7 @@ int user_become(const struct user *u, struct err *e)
 {
 	uid_t r, f, s;
 
-	if (!u->switching)
+	if (!u->switching || (getuid() == u->uid && geteuid() == u->uid))
 		return 0;
 	if (setgroups((size_t)u->n_groups, u->groups) < 0)
 		return err_set(e, XC_SYSTEM, errno, "cannot take the groups of uid %ld",

@@ -25,7 +25,8 @@ struct user {
 /* spec: RUNNER_USER, NULL or "" for the current ids. 0, or -1 with XC_CONFIG (no such user). */
 int user_find(const char *spec, struct user *out, struct err *e);
 
-/* In a child: becomes that user for good (groups, gid, uid; verified). 0, or -1 with XC_SYSTEM. */
+/* In a child: becomes that user for good (groups, gid, uid; verified). Nothing to do when it is
+ * that user already, or u->switching is false. 0, or -1 with XC_SYSTEM. */
 int user_become(const struct user *u, struct err *e);
 
 /* In the registrar of a root init: keeps uid 0, drops every capability and the supplementary
