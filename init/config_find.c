@@ -2,6 +2,7 @@
  * what must not be missing. */
 #include "base/deadline.h"
 #include "base/str.h"
+#include "build/version.h"
 #include "init/setting.h"
 
 #include <errno.h>
@@ -273,6 +274,7 @@ static void fill_probe(struct config *c)
 	p->ca_file = c->gh.ca_file;
 	p->ca_dir = c->gh.ca_dir;
 	p->http_ms = c->gh.http_ms;
+	p->build_epoch = INIT_BUILD_EPOCH;
 	p->uid = c->user.switching ? c->user.uid : (uid_t)-1;
 	p->gid = c->user.switching ? c->user.gid : (gid_t)-1;
 	for (const char *const *e = p->envp; *e != NULL && n < c->n_caches; e++)
