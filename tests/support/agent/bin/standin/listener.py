@@ -34,6 +34,9 @@ def complain(text):
 
 
 def version_of(bin_dir):
+    own = look.grab(os.path.join(bin_dir, "version"))
+    if own:
+        return own.strip()
     with open(os.path.join(bin_dir, "Runner.Listener.deps.json")) as f:
         for key in json.load(f)["libraries"]:
             name, _, version = key.partition("/")
