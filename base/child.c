@@ -115,7 +115,7 @@ static int pipes_open(struct pipes *p, const struct child_spec *spec)
 
 /* ---- the program, between fork and exec ---- */
 
-static int become(uid_t uid, gid_t gid)
+int child_become(uid_t uid, gid_t gid)
 {
 	const struct passwd *pw;
 
@@ -204,7 +204,7 @@ static _Noreturn void program(const struct child_spec *spec, struct pipes *p, in
 	(void)sigprocmask(SIG_SETMASK, &none, NULL);
 	(void)setsid();
 	if (dup2(p->input, STDIN_FILENO) < 0 || dup2(p->out[1], STDOUT_FILENO) < 0 ||
-	    dup2(p->err_[1], STDERR_FILENO) < 0 || become(spec->uid, spec->gid) < 0 ||
+	    dup2(p->err_[1], STDERR_FILENO) < 0 || child_become(spec->uid, spec->gid) < 0 ||
 	    (spec->cwd != NULL && chdir(spec->cwd) < 0))
 		why = errno;
 	close_others_on_exec();

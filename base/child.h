@@ -53,4 +53,8 @@ struct child_result {
 int child_run(const struct child_spec *spec, struct child_result *r, struct err *e);
 void child_result_free(struct child_result *r);
 
+/* In a forked child: takes on user, group and that user's supplementary groups, for good. Nothing
+ * when uid is (uid_t)-1 or both are already in force. 0, or -1 with errno. */
+int child_become(uid_t uid, gid_t gid);
+
 #endif

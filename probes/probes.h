@@ -19,6 +19,20 @@
 enum probe_tier { TIER_OFF, TIER_BUILD, TIER_FAST, TIER_DEEP, TIER__MAX };
 enum probe_gpu { PROBE_GPU_OFF, PROBE_GPU_AUTO, PROBE_GPU_REQUIRED, PROBE_GPU__MAX };
 
+struct probe_settings;
+
+/* What the network check found. */
+struct probe_net {
+	bool ok;
+	char detail[256]; /* one line: what was reached, or at which step it failed and why */
+	bool have_skew;	  /* a verified answer carried a Date */
+	int64_t skew_s;	  /* our clock minus theirs */
+};
+
+/* DNS, TCP, TLS and a Date from the API host. net/ is not below probes/, so init/ gives the
+ * function. Runs in a child that is killed at the deadline; fills *out. */
+typedef void probe_net_fn(const struct probe_settings *s, struct deadline d, struct probe_net *out);
+
 /* Everything a check may know of the configuration. Strings are borrowed; "" or NULL: unset. */
 struct probe_settings {
 	const char *root;	    /* runner root; "" none found */
@@ -33,8 +47,18 @@ struct probe_settings {
 	int64_t http_ms;
 	int64_t build_epoch;	 /* seconds */
 	const char *const *envp; /* environment of the children: the job's, without secrets */
-	uid_t uid;		 /* user the children run as; (uid_t)-1: unchanged */
+	uid_t uid;		 /* user the checks run as; (uid_t)-1: unchanged */
 	gid_t gid;
+	probe_net_fn *net;	   /* NULL: the network checks are skipped */
+	const char *version;	   /* of init, for the report */
+	const char *image;	   /* INIT_IMAGE, else TILEOPS_RUNNER_IMAGE: name of the image */
+	const char *python;	   /* INIT_PYTHON; unset: python3 in PATH */
+	const char *expect_cuda;   /* INIT_EXPECT_CUDA, "12.9": what torch must be built for */
+	const char *expect_suffix; /* INIT_EXPECT_SUFFIX, "cu129": local version of torch's trio */
+	unsigned expect_gpus;	   /* INIT_EXPECT_GPUS; 0: not said */
+	double floor_gemm_tflops;  /* INIT_FLOOR_GEMM_TFLOPS; < 0: by model, 0: none */
+	double floor_copy_gbs;	   /* INIT_FLOOR_COPY_GBS; < 0: by model, 0: none */
+	uint64_t gpu_max_used; /* INIT_GPU_MAX_USED, bytes an idle GPU may have in use; 0: any */
 };
 
 /* `init --selftest`: runs the tier, prints a table (colour on a terminal only), plain lines or one
@@ -54,7 +78,7 @@ void probes_list(bool json, FILE *out);
 struct probe_verdict {
 	int code; /* XC_OK, or the class of the failed check: first of 78 73 80 81 82 83 */
 	bool gpu_ok, gpu_seen; /* for the state file: ok, failed, off (not seen), */
-	unsigned n_fail, n_warn;
+	unsigned n_fail, n_warn, n_unknown;
 	char summary[512]; /* one line: what failed and the remedy */
 	char labels[PROBE_LABELS_MAX]
 		   [PROBE_LABEL_MAX]; /* facts as labels, without prefix: h200, sm_90 ... */
