@@ -18,6 +18,9 @@ endif
 
 VERSION := 0.1.0
 
+# The folders' lists hold rules of their own, and come before `all`.
+.DEFAULT_GOAL := all
+
 # ---- What is built ---------------------------------------------------------------------------------------------
 
 folders := base net gh probes init
