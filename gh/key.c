@@ -1,6 +1,7 @@
 #include "gh/key.h"
 
 #include "gh/b64.h"
+#include "gh/hmac.h"
 
 #include <errno.h>
 #include <mbedtls/ctr_drbg.h>
@@ -307,4 +308,35 @@ int key_sign_jwt(struct key *k, enum key_alg alg, const char *claims, struct buf
 	    b64_encode(out, B64_URL, sig, mbedtls_rsa_get_len(mbedtls_pk_rsa(k->pk))) < 0)
 		return err_set(e, XC_SYSTEM, errno, "JWT");
 	return 0;
+}
+
+/* RFC 2104 by hand: mbedtls_md_hmac allocates, and PID 1 must not. */
+int gh_hmac(const struct secret *key, const void *data, size_t n, unsigned char out[GH_HMAC_BYTES])
+{
+	unsigned char pad[64] = {0}, inner[GH_HMAC_BYTES];
+	mbedtls_sha256_context ctx;
+	int rc = 0;
+
+	if (key->len > sizeof pad)
+		rc = mbedtls_sha256((const unsigned char *)key->bytes, key->len, pad, 0);
+	else
+		memcpy(pad, key->bytes, key->len);
+	for (size_t i = 0; i < sizeof pad; i++)
+		pad[i] ^= 0x36;
+	mbedtls_sha256_init(&ctx);
+	if (rc != 0 || mbedtls_sha256_starts(&ctx, 0) != 0 ||
+	    mbedtls_sha256_update(&ctx, pad, sizeof pad) != 0 ||
+	    mbedtls_sha256_update(&ctx, data, n) != 0 || mbedtls_sha256_finish(&ctx, inner) != 0)
+		rc = -1;
+	for (size_t i = 0; i < sizeof pad; i++)
+		pad[i] ^= 0x36 ^ 0x5c;
+	if (rc != 0 || mbedtls_sha256_starts(&ctx, 0) != 0 ||
+	    mbedtls_sha256_update(&ctx, pad, sizeof pad) != 0 ||
+	    mbedtls_sha256_update(&ctx, inner, sizeof inner) != 0 ||
+	    mbedtls_sha256_finish(&ctx, out) != 0)
+		rc = -1;
+	mbedtls_sha256_free(&ctx);
+	explicit_bzero(pad, sizeof pad);
+	explicit_bzero(inner, sizeof inner);
+	return rc == 0 ? 0 : -1;
 }
