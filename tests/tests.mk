@@ -31,3 +31,4 @@ build/check/unit/%: build/check/tests/unit/%.o build/check/library.a
 -include $(library:%.c=build/check/%.d) $(unit_names:%=build/check/tests/unit/%.d)
 
 include tests/net/net.mk
+include tests/model/model.mk
