@@ -5,6 +5,7 @@
 #include "build/version.h"
 #include "init/passthru.h"
 #include "init/setting.h"
+#include "init/sig.h"
 #include "init/state.h"
 #include "probes/probes.h"
 
@@ -70,6 +71,7 @@ int forms_run(const struct cli *cli, struct config *c, char *const *argv, char *
 {
 	int status = XC_BUG;
 
+	sig_reset_child(); /* these end like any program when somebody interrupts them */
 	switch (cli->form) {
 	case CLI_SELFTEST:
 		status = selftest(cli, c, argv, envp);
