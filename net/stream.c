@@ -66,6 +66,26 @@ static ssize_t layer_write(void *arg, const void *p, size_t n)
 	return tls_write(arg, p, n);
 }
 
+/* The library also asks to be called again when it has only digested something (a session ticket):
+ * then the transport was not touched, there is nothing to poll for, and what it holds or what the
+ * kernel holds must be looked at first. Polling there is how a close_notify behind a ticket was
+ * once waited for in vain. */
+static bool digested(const struct stream *s, ssize_t r)
+{
+	return r == TLS_AGAIN && s->want == 0;
+}
+
+static int try_handshake(struct stream *s, struct tls *t)
+{
+	int r;
+
+	do {
+		s->want = 0;
+		r = tls_handshake(t);
+	} while (digested(s, r));
+	return r;
+}
+
 int stream_start_tls(struct stream *s, const struct net_op *op, struct tls_trust *trust,
 		     const char *name, const char *peer, struct tls_session *keep)
 {
@@ -85,7 +105,7 @@ int stream_start_tls(struct stream *s, const struct net_op *op, struct tls_trust
 	s->tls[s->n_tls++] = t;
 	if (str_fmt(what, sizeof what, "the TLS handshake with %s", peer) < 0)
 		what[0] = 0;
-	while ((r = tls_handshake(t)) == TLS_AGAIN)
+	while ((r = try_handshake(s, t)) == TLS_AGAIN)
 		if (op_wait_fd(op, s->fd, s->want, what) < 0)
 			return -1;
 	return r == 0 ? 0 : tls_explain(t, peer, op->f, op->e);
@@ -93,7 +113,24 @@ int stream_start_tls(struct stream *s, const struct net_op *op, struct tls_trust
 
 ssize_t stream_try_read(struct stream *s, void *p, size_t n)
 {
-	return s->n_tls > 0 ? tls_read(s->tls[s->n_tls - 1], p, n) : raw_read(s, p, n);
+	ssize_t r;
+
+	do {
+		s->want = 0;
+		r = s->n_tls > 0 ? tls_read(s->tls[s->n_tls - 1], p, n) : raw_read(s, p, n);
+	} while (digested(s, r));
+	return r;
+}
+
+static ssize_t try_write(struct stream *s, const void *p, size_t n)
+{
+	ssize_t r;
+
+	do {
+		s->want = 0;
+		r = s->n_tls > 0 ? tls_write(s->tls[s->n_tls - 1], p, n) : raw_write(s, p, n);
+	} while (digested(s, r));
+	return r;
 }
 
 static int broken(const struct stream *s, const struct net_op *op, int sys, const char *peer,
@@ -128,8 +165,7 @@ int stream_write(struct stream *s, const struct net_op *op, const void *p, size_
 	char what[320];
 
 	while (n > 0) {
-		ssize_t r =
-			s->n_tls > 0 ? tls_write(s->tls[s->n_tls - 1], b, n) : raw_write(s, b, n);
+		ssize_t r = try_write(s, b, n);
 		if (r == TLS_AGAIN) {
 			if (str_fmt(what, sizeof what, "sending the request to %s", peer) < 0)
 				what[0] = 0;

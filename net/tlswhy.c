@@ -178,9 +178,9 @@ static int chain(const struct tls *s, const char *peer, struct net_failure *f, s
 			what[0] = 0;
 		return say(e, XC_UNAVAILABLE, peer, n, what);
 	}
-	n = with_flag(s, UINT32_MAX, &depth);
-	if (n != NULL)
-		return say(e, XC_UNAVAILABLE, peer, n, "it is not meant for servers");
+	/* the usage is checked after the chain, where no callback sees it */
+	if (s->notes[0].seen && mbedtls_ssl_get_verify_result(&s->ssl) != 0)
+		return say(e, XC_UNAVAILABLE, peer, &s->notes[0], "it is not meant for servers");
 	return err_set(e, XC_UNAVAILABLE, 0, "the certificate of %s cannot be checked", peer);
 }
 
@@ -188,7 +188,8 @@ int tls_explain(const struct tls *s, const char *peer, struct net_failure *f, st
 {
 	char why[256];
 
-	if (s->rc == MBEDTLS_ERR_X509_CERT_VERIFY_FAILED)
+	if (s->rc == MBEDTLS_ERR_X509_CERT_VERIFY_FAILED ||
+	    (s->rc == MBEDTLS_ERR_SSL_BAD_CERTIFICATE && s->notes[0].seen))
 		return chain(s, peer, f, e);
 	if (s->n_first >= 5 && (memcmp(s->first, "HTTP/", 5) == 0 || s->first[0] == '<'))
 		return err_set(e, XC_PROTOCOL, 0,
