@@ -32,3 +32,4 @@ build/check/unit/%: build/check/tests/unit/%.o build/check/library.a
 
 include tests/net/net.mk
 include tests/model/model.mk
+include tests/probes/probes.mk

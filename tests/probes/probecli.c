@@ -7,6 +7,7 @@
  *	probecli list [json] | gate fast|deep | watch [heavy] | clean
  */
 #include "base/str.h"
+#include "init/config.h"
 #include "probes/probes.h"
 
 #include <stdio.h>
@@ -14,21 +15,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static const char *text(const char *name, const char *other)
-{
-	char full[64];
-	const char *v;
-
-	if (str_fmt(full, sizeof full, "PROBECLI_%s", name) < 0)
-		return other;
-	v = getenv(full);
-	return v != NULL ? v : other;
-}
-
-/* PROBECLI_NET: "ok 3", "ok -400", "no reason ...", "hang". */
 static void net(const struct probe_settings *s, struct deadline d, struct probe_net *out)
 {
-	const char *v = text("NET", "");
+	const char *v = getenv("PROBECLI_NET");
 
 	(void)s;
 	(void)d;
@@ -38,44 +27,6 @@ static void net(const struct probe_settings *s, struct deadline d, struct probe_
 	if (out->ok)
 		(void)str_i64(v + 3, -1000000, 1000000, &out->skew_s);
 	(void)str_copy(out->detail, sizeof out->detail, v);
-}
-
-static void settings(struct probe_settings *s)
-{
-	static char dirs[4096];
-
-	memset(s, 0, sizeof *s);
-	s->root = text("ROOT", "");
-	s->constraints = text("CONSTRAINTS", "");
-	s->gpu = strcmp(text("GPU", "auto"), "off") == 0	? PROBE_GPU_OFF
-		 : strcmp(text("GPU", "auto"), "required") == 0 ? PROBE_GPU_REQUIRED
-								: PROBE_GPU_AUTO;
-	s->gpu_wait_ms = atoll(text("GPU_WAIT_MS", "0"));
-	s->api_url = text("API", "");
-	s->ca_file = text("CA_FILE", "");
-	s->ca_dir = text("CA_DIR", "");
-	s->build_epoch = atoll(text("BUILD_EPOCH", "1700000000"));
-	s->envp = (const char *const *)(uintptr_t)environ;
-	s->uid = (uid_t)-1;
-	s->gid = (gid_t)-1;
-	s->net = net;
-	s->version = "0.0.0";
-	s->image = text("IMAGE", "");
-	s->python = text("PYTHON", "/usr/bin/python3");
-	s->expect_cuda = text("CUDA", "12.9");
-	s->expect_suffix = text("SUFFIX", "cu129");
-	s->expect_gpus = (unsigned)atoll(text("GPUS", "0"));
-	s->floor_gemm_tflops = atof(text("TFLOPS", "-1"));
-	s->floor_copy_gbs = atof(text("GBS", "-1"));
-	s->gpu_max_used = (uint64_t)atoll(text("GPU_MAX_USED", "2147483648"));
-	s->cache_min_free = (uint64_t)atoll(text("CACHE_MIN_FREE", "1048576"));
-	(void)str_copy(dirs, sizeof dirs, text("CACHES", ""));
-	for (char *p = dirs, *bar; *p != 0 && s->n_cache_dirs < 16; p = bar) {
-		s->cache_dirs[s->n_cache_dirs++] = p;
-		bar = p + strcspn(p, "|");
-		if (*bar != 0)
-			*bar++ = 0;
-	}
 }
 
 static int selftest(const struct probe_settings *s, int argc, char **argv)
@@ -112,11 +63,19 @@ static int verdict(int rc, const struct probe_verdict *v, const struct err *e)
 int main(int argc, char **argv)
 {
 	static struct probe_verdict v;
+	static struct config c;
 	struct probe_settings s;
 	struct err e = ERR_INIT;
 	const char *what = argc > 1 ? argv[1] : "";
+	int bad = config_read_for(&c, environ, CONFIG_SELFTEST);
 
-	settings(&s);
+	if (bad != XC_OK)
+		return bad;
+	s = c.probe;
+	if (getenv("PROBECLI_NET") != NULL) {
+		s.net = net;
+		s.api_url = "https://api.example";
+	}
 	if (strcmp(what, "selftest") == 0)
 		return selftest(&s, argc, argv);
 	if (strcmp(what, "list") == 0) {
