@@ -3,6 +3,7 @@
 #include "base/deadline.h"
 #include "base/str.h"
 #include "build/version.h"
+#include "init/netcheck.h"
 #include "init/setting.h"
 
 #include <errno.h>
@@ -275,6 +276,16 @@ static void fill_probe(struct config *c)
 	p->ca_dir = c->gh.ca_dir;
 	p->http_ms = c->gh.http_ms;
 	p->build_epoch = INIT_BUILD_EPOCH;
+	p->net = netcheck_run;
+	p->version = INIT_VERSION;
+	p->image = c->expect.image;
+	p->python = c->expect.python;
+	p->expect_cuda = c->expect.cuda;
+	p->expect_suffix = c->expect.suffix;
+	p->expect_gpus = c->expect.gpus;
+	p->floor_gemm_tflops = c->expect.gemm_tflops;
+	p->floor_copy_gbs = c->expect.copy_gbs;
+	p->gpu_max_used = c->expect.gpu_max_used;
 	p->uid = c->user.switching ? c->user.uid : (uid_t)-1;
 	p->gid = c->user.switching ? c->user.gid : (gid_t)-1;
 	for (const char *const *e = p->envp; *e != NULL && n < c->n_caches; e++)

@@ -5,6 +5,7 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
@@ -81,6 +82,34 @@ int set_bytes(const struct setting *s, const char *v, struct config *c, struct e
 	if (str_bytes(v, &n) < 0)
 		return err_set(e, XC_CONFIG, 0, "is not a size");
 	memcpy(field(s, c), &n, sizeof n);
+	return 0;
+}
+
+int set_count(const struct setting *s, const char *v, struct config *c, struct err *e)
+{
+	uint64_t n;
+	unsigned u;
+
+	if (str_u64(v, (uint64_t)s->min, (uint64_t)s->max, &n) < 0)
+		return err_set(e, XC_CONFIG, 0, "is not such a number");
+	u = (unsigned)n;
+	memcpy(field(s, c), &u, sizeof u);
+	return 0;
+}
+
+/* "auto" is -1: the check knows what the model does. */
+int set_floor(const struct setting *s, const char *v, struct config *c, struct err *e)
+{
+	size_t whole = strspn(v, "0123456789"),
+	       part = v[whole] == '.' ? strspn(v + whole + 1, "0123456789") + 1 : 0;
+	double d = -1;
+
+	if (strcasecmp(v, "auto") != 0) {
+		if (whole == 0 || whole > 9 || part == 1 || v[whole + part] != 0)
+			return err_set(e, XC_CONFIG, 0, "is not such a number");
+		d = strtod(v, NULL);
+	}
+	memcpy(field(s, c), &d, sizeof d);
 	return 0;
 }
 

@@ -4,4 +4,4 @@ init_src += init/run.c init/act.c init/watch.c init/answer.c init/end.c init/lif
 	init/oom.c init/registrar.c
 init_src += init/state.c init/journal.c init/registrar_child.c
 init_src += init/cli.c init/forms.c init/config.c init/config_env.c init/config_find.c init/config_set.c init/config_show.c \
-	init/config_table.c init/dirs.c init/files.c init/user.c
+	init/config_table.c init/netcheck.c init/dirs.c init/files.c init/user.c
