@@ -7,7 +7,7 @@ build/test/probecli: build/obj/tests/probes/probecli.o $(library:%.c=build/obj/%
 
 build/test/fake_libcuda.so: tests/probes/fake_libcuda.c
 	@mkdir -p $(@D)
-	@$(CC) -std=c11 -Wall -Wextra -Werror -O1 -shared -fPIC -o $@ $<
+	@$(CC) -std=c11 -D_GNU_SOURCE -Wall -Wextra -Werror -O1 -shared -fPIC -o $@ $<
 
 .PHONY: probes-build
 probes-build: build/test/probecli build/test/fake_libcuda.so
