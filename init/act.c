@@ -62,7 +62,8 @@ static void wait_restart(struct run *r)
 		return;
 	}
 	/* Full jitter on the upper half: agents that failed together do not return together. */
-	delay = delay / 2 + (int64_t)((uint64_t)clock_real_ms() * 2654435761U % (uint64_t)(delay / 2 + 1));
+	delay = delay / 2 +
+		(int64_t)((uint64_t)clock_real_ms() * 2654435761U % (uint64_t)(delay / 2 + 1));
 	log_warn("agent_restart", "%s: starting it again in %lld ms", r->verdict.why,
 		 (long long)delay);
 	run_arm(r, TIMER_RESTART, deadline_in(delay));

@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-#define RETRY_FIRST_MS 1000
-#define RETRY_CAP_MS   60000
+#define RETRY_FIRST_MS	1000
+#define RETRY_CAP_MS	60000
 /* A replaced registration whose session ends this soon lost a race against the old holder. */
 #define LOST_AT_ONCE_MS 60000
 
@@ -51,8 +51,9 @@ static void ended_well(const struct agent_facts *f, struct agent_verdict *v)
 	else if (f->last == TAP_DELETED)
 		lost(f, v);
 	else if (f->ephemeral && !f->job_started && f->looked && !f->runner_file)
-		over(v, XC_AGAIN, "the agent gave its registration up without a job (withdrawn): "
-				  "start again");
+		over(v, XC_AGAIN,
+		     "the agent gave its registration up without a job (withdrawn): "
+		     "start again");
 	else
 		over(v, XC_OK, "the agent ended by itself");
 }
@@ -64,8 +65,9 @@ static void terminated(const struct agent_facts *f, struct agent_verdict *v)
 		lost(f, v);
 		return;
 	case TAP_VERSION:
-		over(v, XC_VERSION, "GitHub refuses this runner version as too old: rebuild the "
-				    "image with a newer runner");
+		over(v, XC_VERSION,
+		     "GitHub refuses this runner version as too old: rebuild the "
+		     "image with a newer runner");
 		return;
 	case TAP_NO_PERMISSION:
 		over(v, XC_FILES, "the agent cannot use its directories: its last line names one");
@@ -128,12 +130,14 @@ static void update(const struct agent_facts *f, struct agent_verdict *v)
 	if (used_up(f, v))
 		return;
 	if (f->disable_update) {
-		over(v, XC_AGAIN, "the agent wants to update itself although RUNNER_DISABLE_UPDATE "
-				  "forbids it: rebuild the image with a newer runner, or allow it");
+		over(v, XC_AGAIN,
+		     "the agent wants to update itself although RUNNER_DISABLE_UPDATE "
+		     "forbids it: rebuild the image with a newer runner, or allow it");
 		return;
 	}
 	if (!f->listened && f->updates >= AGENT_UPDATES_MAX) {
-		over(v, XC_AGAIN, "the agent updates itself again and again without ever listening");
+		over(v, XC_AGAIN,
+		     "the agent updates itself again and again without ever listening");
 		return;
 	}
 	v->what = AGENT_UPDATE;
@@ -195,8 +199,9 @@ void agent_judge(const struct agent_facts *f, struct agent_verdict *v)
 		conflict(f, v);
 		break;
 	case EXIT_DEPRECATED:
-		over(v, XC_VERSION, "GitHub refuses this runner version as too old: rebuild the "
-				    "image with a newer runner");
+		over(v, XC_VERSION,
+		     "GitHub refuses this runner version as too old: rebuild the "
+		     "image with a newer runner");
 		break;
 	default:
 		if (code > XC_SIGNAL && code <= XC_SIGNAL + 64) {

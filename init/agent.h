@@ -11,7 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define AGENT_RETRIES_MAX 10 /* exits with "retryable" in a row, as RunnerService.js counts them */
+#define AGENT_RETRIES_MAX 10 /* exits with "retryable" in a row, as RunnerService.js counts them   \
+			      */
 #define AGENT_UPDATES_MAX 3  /* updates in a row without ever listening */
 
 struct agent_facts {
@@ -27,8 +28,8 @@ struct agent_facts {
 	bool oom;	     /* the cgroup's oom_kill counter rose while it ran */
 	enum tap_line last;  /* last line that explains an end (DELETED, CONFLICT, VERSION,
 				NO_PERMISSION, NOT_CONFIGURED, ERROR); TAP_LINE__MAX: none */
-	bool can_renew;	     /* a credential that registers again, and no renewal in this life yet */
-	bool replaced;	     /* the registration took the place of another */
+	bool can_renew; /* a credential that registers again, and no renewal in this life yet */
+	bool replaced;	/* the registration took the place of another */
 	int64_t since_registered_ms;
 	unsigned retries; /* restarts in a row, this one not counted */
 	unsigned updates; /* updates in a row, this one not counted */

@@ -87,7 +87,8 @@ static void arm_last_words(const struct run *r)
 	char text[512];
 
 	if (str_fmt(text, sizeof text,
-		    "init: error: runner \"%s\" (id %llu) may still be registered: remove it at %.300s",
+		    "init: error: runner \"%s\" (id %llu) may still be registered: remove it at "
+		    "%.300s",
 		    r->runner.name, (unsigned long long)r->runner.id,
 		    r->runner.settings_url[0] != '\0' ? r->runner.settings_url
 						      : r->c->gh.scope.url) != 0)
@@ -223,15 +224,16 @@ void run_predecessor(struct run *r)
 	scope_text(r, scope, sizeof scope);
 	if (r->state != LIFE_PREPARING)
 		return;
-	if (!r->c->gh.have_scope ||
-	    (!secret_present(&k->pat) && !secret_present(&k->app_key)) ||
+	if (!r->c->gh.have_scope || (!secret_present(&k->pat) && !secret_present(&k->app_key)) ||
 	    journal_open_entry(k, scope, &en) != 1) {
 		run_post(r, EV_READY);
 		return;
 	}
 	en.name[sizeof en.name - 1] = '\0';
-	log_info("predecessor", "an earlier life left runner \"%s\" (id %llu): removing it if it is "
-		 "offline", en.name, (unsigned long long)en.id);
+	log_info("predecessor",
+		 "an earlier life left runner \"%s\" (id %llu): removing it if it is "
+		 "offline",
+		 en.name, (unsigned long long)en.id);
 	r->runner.id = en.id; /* for the journal; nothing of ours is registered yet */
 	if (registrar_predecessor(&r->reg, en.id, en.name, deadline_in(PREDECESSOR_MS)) != 0) {
 		run_registrar_lost(r, "takes no orders");
@@ -245,8 +247,10 @@ void run_prepare(struct run *r)
 	int64_t pause = journal_start_pause_ms();
 
 	if (pause > 0) {
-		log_warn("backoff", "earlier lives in this container were short: waiting %lld s before "
-			 "registering", (long long)((pause + 999) / 1000));
+		log_warn("backoff",
+			 "earlier lives in this container were short: waiting %lld s before "
+			 "registering",
+			 (long long)((pause + 999) / 1000));
 		run_arm(r, TIMER_PAUSE, deadline_in(pause));
 		return;
 	}

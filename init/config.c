@@ -231,9 +231,7 @@ unsigned config_collect(struct config *c, char *const *envp, enum config_use use
 
 int config_status(const struct config_reading *r)
 {
-	if (r->n_errors == 0)
-		return XC_OK;
-	return r->n_errors == r->n_root_errors ? XC_FILES : XC_CONFIG;
+	return r->n_errors == 0 ? XC_OK : XC_CONFIG;
 }
 
 void config_tell(const struct config_reading *r)

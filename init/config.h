@@ -67,10 +67,9 @@ struct config {
 
 /* Reads the environment into *c, which must be zeroed static memory. All problems are collected:
  * each is logged as one line naming variable, value (never a secret), reason and what is accepted;
- * warnings too. Sets the log up as INIT_LOG and INIT_LOG_LEVEL say. Returns 0, or the exit status:
- * XC_CONFIG, or XC_FILES when all that is wrong is the runner root. No side effect but reading
- * files named by *_FILE, passwd, group, os-release and the runner root. May block on those; before
- * PID 1 supervises anything. */
+ * warnings too. Sets the log up as INIT_LOG and INIT_LOG_LEVEL say. Returns 0, or the exit status
+ * XC_CONFIG. No side effect but reading files named by *_FILE, passwd, group, os-release and the
+ * runner root. May block on those; before PID 1 supervises anything. */
 int config_read(struct config *c, char *const *envp);
 /* The same for another use than the life cycle. */
 int config_read_for(struct config *c, char *const *envp, enum config_use use);

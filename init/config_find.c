@@ -81,16 +81,10 @@ static void search_root(struct config *c)
 		c->root[0] = 0;
 }
 
-static void root_problem(struct config_reading *r, const char *text)
-{
-	config_problem(r, false, "RUNNER_ROOT", "%s", text);
-	r->n_root_errors++;
-}
-
 static void find_root(struct config *c, enum config_use use, struct config_reading *r)
 {
 	int i = setting_index("RUNNER_ROOT");
-	char path[1200], text[1600];
+	char path[1200];
 	ssize_t n;
 
 	if (r->source[i] != FROM_ENV) {
@@ -100,25 +94,26 @@ static void find_root(struct config *c, enum config_use use, struct config_readi
 	if (use != CONFIG_LIFE)
 		return;
 	if (c->root[0] == 0 && r->source[i] != FROM_ENV)
-		root_problem(r, "no unpacked runner was found: none of /home/ci-runner/runner, "
-				"/home/runner, /actions-runner, /runner, /opt/actions-runner and "
-				"the working directory has bin/Runner.Listener; set RUNNER_ROOT");
+		config_problem(r, false, "RUNNER_ROOT",
+			       "no unpacked runner was found: none of /home/ci-runner/runner, "
+			       "/home/runner, /actions-runner, /runner, /opt/actions-runner and "
+			       "the working directory has bin/Runner.Listener; set RUNNER_ROOT");
 	if (c->root[0] == 0)
 		return;
-	if (!agent_in(c->root) &&
-	    str_fmt(text, sizeof text,
-		    "\"%s\" has no file bin/Runner.Listener that uid %ld can see; unpack the "
-		    "runner there, and mount no volume over it",
-		    c->root, (long)geteuid()) == 0) {
-		root_problem(r, text);
+	if (!agent_in(c->root)) {
+		config_problem(
+			r, false, "RUNNER_ROOT",
+			"\"%s\" has no file bin/Runner.Listener that uid %ld can see; unpack "
+			"the runner there, and mount no volume over it",
+			c->root, (long)geteuid());
 		return;
 	}
 	if (str_fmt(path, sizeof path, "%s/.env", c->root) < 0)
 		return;
 	n = config_read_file(path, c->dotenv, sizeof c->dotenv);
-	if (n < 0 && errno != ENOENT &&
-	    str_fmt(text, sizeof text, "cannot read %s: %s", path, strerror(errno)) == 0)
-		root_problem(r, text);
+	if (n < 0 && errno != ENOENT)
+		config_problem(r, false, "RUNNER_ROOT", "cannot read %s: %s", path,
+			       strerror(errno));
 	if (n < 0)
 		c->dotenv[0] = 0;
 }

@@ -10,11 +10,11 @@
 #include <stdio.h>
 #include <time.h>
 
-#define PASS_MS	      10   /* between two looks at the tree */
-#define GENTLE_MS     500  /* what an agent left behind may clean up */
-#define SWEEP_MAX_MS  3000 /* an end that nobody counts the seconds of */
-#define TAP_MS	      400  /* the rest of the output, when nothing can write any more */
-#define LOCK_MS	      600000 /* GitHub holds a killed job's lock for about ten minutes */
+#define PASS_MS	     10	    /* between two looks at the tree */
+#define GENTLE_MS    500    /* what an agent left behind may clean up */
+#define SWEEP_MAX_MS 3000   /* an end that nobody counts the seconds of */
+#define TAP_MS	     400    /* the rest of the output, when nothing can write any more */
+#define LOCK_MS	     600000 /* GitHub holds a killed job's lock for about ten minutes */
 
 static void name_the_left(const struct run *r, const char *when)
 {
@@ -131,7 +131,8 @@ static void removed_text(const struct run *r, char *dst, size_t size)
 	const char *name = r->runner.name;
 
 	if (m->what == GH_GONE && r->facts.job_done && r->facts.ephemeral)
-		(void)str_fmt(dst, size, "runner \"%s\" (id %llu) removed by the service after its job%s",
+		(void)str_fmt(dst, size,
+			      "runner \"%s\" (id %llu) removed by the service after its job%s",
 			      name, id, m->verified ? "" : " (not verified: token expired)");
 	else if (m->what == GH_GONE)
 		(void)str_fmt(dst, size,
@@ -140,9 +141,9 @@ static void removed_text(const struct run *r, char *dst, size_t size)
 			      name, id, m->status, (long long)(m->ms / 1000),
 			      (long long)(m->ms % 1000 / 10));
 	else
-		(void)str_fmt(dst, size, "runner \"%s\" (id %llu) deregistered: %d in %lld.%02lld s",
-			      name, id, m->status, (long long)(m->ms / 1000),
-			      (long long)(m->ms % 1000 / 10));
+		(void)str_fmt(dst, size,
+			      "runner \"%s\" (id %llu) deregistered: %d in %lld.%02lld s", name, id,
+			      m->status, (long long)(m->ms / 1000), (long long)(m->ms % 1000 / 10));
 }
 
 static void ghost_text(const struct run *r, char *dst, size_t size)

@@ -3,10 +3,12 @@
 #include "base/exitcode.h"
 
 /* Reading life.def three times keeps names, table and model from ever drifting apart. */
-#define STATE(s)	     [LIFE_##s] = {
-#define ON(ev, to, actions)  [EV_##ev] = {true, LIFE_##to, (actions)},
-#define IGNORE(ev)	     [EV_##ev] = {true, LIFE__MAX, 0},
-#define END		     },
+#define STATE(s)	    [LIFE_##s] = {
+#define ON(ev, to, actions) [EV_##ev] = {true, LIFE_##to, (actions)},
+#define IGNORE(ev)	    [EV_##ev] = {true, LIFE__MAX, 0},
+#define END                                                                                        \
+	}                                                                                          \
+	,
 
 static const struct life_move table[LIFE__MAX][EV__MAX] = {
 #include "init/life.def"

@@ -16,27 +16,27 @@
 #include <stdint.h>
 
 enum life_state {
-	LIFE_STARTING,	    /* nothing runs but the registrar */
-	LIFE_DIRS,	    /* child: directories, leftovers of a predecessor, the agent's version */
-	LIFE_GATE,	    /* child: checks of the node */
-	LIFE_PREPARING,	    /* pause after short lives; the predecessor's registration */
-	LIFE_REGISTERING,   /* the registrar works; nothing that adds was sent */
-	LIFE_ADDING,	    /* the adding request may have left: counted as registered from here */
-	LIFE_FINISHING,	    /* asked to stop while registering: the registrar drops everything */
-	LIFE_SETTLING,	    /* asked to stop while adding: the registrar settles the add */
-	LIFE_WRITING,	    /* child: identity files */
-	LIFE_CONNECTING,    /* the agent runs, without a session as yet */
-	LIFE_LISTENING,	    /* idle */
-	LIFE_BUSY,	    /* a job runs */
-	LIFE_LEAVING,	    /* an ephemeral agent after its job: it ends by itself */
-	LIFE_ASKING,	    /* init wants to end an idle runner: delete it if GitHub agrees */
-	LIFE_YIELDING,	    /* the same, because somebody asked to drain */
-	LIFE_DRAINING,	    /* waiting for the running job */
-	LIFE_CANCELLING,    /* the agent was interrupted: it cancels the job and ends */
-	LIFE_KILLING,	    /* everything below is being ended, registrar and tap spared */
-	LIFE_JUDGING,	    /* the agent ended by itself: child looks at the files, then a decision */
-	LIFE_WAITING,	    /* before the agent is started again: a delay, or an update */
-	LIFE_RENEWING,	    /* removal before one fresh registration */
+	LIFE_STARTING,	  /* nothing runs but the registrar */
+	LIFE_DIRS,	  /* child: directories, leftovers of a predecessor, the agent's version */
+	LIFE_GATE,	  /* child: checks of the node */
+	LIFE_PREPARING,	  /* pause after short lives; the predecessor's registration */
+	LIFE_REGISTERING, /* the registrar works; nothing that adds was sent */
+	LIFE_ADDING,	  /* the adding request may have left: counted as registered from here */
+	LIFE_FINISHING,	  /* asked to stop while registering: the registrar drops everything */
+	LIFE_SETTLING,	  /* asked to stop while adding: the registrar settles the add */
+	LIFE_WRITING,	  /* child: identity files */
+	LIFE_CONNECTING,  /* the agent runs, without a session as yet */
+	LIFE_LISTENING,	  /* idle */
+	LIFE_BUSY,	  /* a job runs */
+	LIFE_LEAVING,	  /* an ephemeral agent after its job: it ends by itself */
+	LIFE_ASKING,	  /* init wants to end an idle runner: delete it if GitHub agrees */
+	LIFE_YIELDING,	  /* the same, because somebody asked to drain */
+	LIFE_DRAINING,	  /* waiting for the running job */
+	LIFE_CANCELLING,  /* the agent was interrupted: it cancels the job and ends */
+	LIFE_KILLING,	  /* everything below is being ended, registrar and tap spared */
+	LIFE_JUDGING,	  /* the agent ended by itself: child looks at the files, then a decision */
+	LIFE_WAITING,	  /* before the agent is started again: a delay, or an update */
+	LIFE_RENEWING,	  /* removal before one fresh registration */
 	LIFE_DEREGISTERING, /* removal before the end */
 	LIFE_SWEEPING,	    /* nothing is registered; what is left is ended */
 	LIFE_GHOST,	    /* the same, with a registration that could not be removed */

@@ -61,8 +61,10 @@ static void trouble(struct loop *l, struct deadline d)
 	struct timespec t;
 
 	if (!l->told)
-		log_error("wait_failed", "cannot wait for signals and children (errno %d): "
-			  "looking every %d ms instead", errno, TROUBLE_PAUSE_MS);
+		log_error("wait_failed",
+			  "cannot wait for signals and children (errno %d): "
+			  "looking every %d ms instead",
+			  errno, TROUBLE_PAUSE_MS);
 	l->told = true;
 	if (timeout(deadline_min(d, deadline_in(TROUBLE_PAUSE_MS)), &t) != NULL)
 		(void)clock_nanosleep(CLOCK_MONOTONIC, 0, &t, NULL);

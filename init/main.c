@@ -45,8 +45,8 @@ int main(int argc, char **argv, char **envp)
 
 	sig_block_all(); /* first of all: from here on no signal is lost */
 	(void)argc;
-	(void)umask(002);   /* what jobs share through caches stays writable for the group */
-	spawn_std_fds();    /* so that nothing of ours ever becomes descriptor 0, 1 or 2 */
+	(void)umask(002); /* what jobs share through caches stays writable for the group */
+	spawn_std_fds();  /* so that nothing of ours ever becomes descriptor 0, 1 or 2 */
 	if (cli_parse(argv, &cli, &e) != 0)
 		_exit(forms_usage(&e));
 	if (cli.form == CLI_CMD)

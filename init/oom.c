@@ -68,8 +68,8 @@ static int64_t counter(const char *base, const char *own, const char *file)
 {
 	char path[1400], text[4096];
 
-	/* Inside a cgroup namespace the path is "/"; without one it is the host's, which a container
-	 * does not see: its own group is then the root of the mount. */
+	/* Inside a cgroup namespace the path is "/"; without one it is the host's, which a
+	 * container does not see: its own group is then the root of the mount. */
 	if (str_fmt(path, sizeof path, "%s%s/%s", base, own, file) == 0 &&
 	    slurp(path, text, sizeof text) == 0)
 		return oom_field(text, "oom_kill");

@@ -85,8 +85,8 @@ static int order(struct registrar *r, char command, struct deadline d, size_t le
 	return n == (ssize_t)len ? 0 : -1;
 }
 
-#define UP_TO(member)	 offsetof(struct reg_order, member)
-#define WITHOUT_FILES	 (UP_TO(runner) + offsetof(struct gh_runner, files))
+#define UP_TO(member) offsetof(struct reg_order, member)
+#define WITHOUT_FILES (UP_TO(runner) + offsetof(struct gh_runner, files))
 
 int registrar_register(struct registrar *r, const struct reg_wish *w, struct deadline d)
 {

@@ -1,7 +1,7 @@
 /*
  * The registrar process: the only one that talks to GitHub and the only child that keeps the
- * credential. Forked first, parked on its socket, told what to do by commands, answers with reports.
- * PID 1 replaces it when it dies, is stopped or does not answer.
+ * credential. Forked first, parked on its socket, told what to do by commands, answers with
+ * reports. PID 1 replaces it when it dies, is stopped or does not answer.
  *
  * One message of a SOCK_SEQPACKET pair is one command or one report, cut after what it needs: only
  * the report of success carries the identity files (74 KB). The order to remove is small, so that
@@ -47,9 +47,9 @@ struct reg_wish {
 
 struct reg_order {
 	char command;
-	bool killed;	/* REG_REMOVE: the agent was killed, its session may be left */
-	uint32_t seq;	/* of the order; the answer repeats it */
-	uint64_t id;	/* REG_PREDECESSOR */
+	bool killed;  /* REG_REMOVE: the agent was killed, its session may be left */
+	uint32_t seq; /* of the order; the answer repeats it */
+	uint64_t id;  /* REG_PREDECESSOR */
 	struct deadline deadline;
 	char name[GH_NAME_MAX]; /* REG_PREDECESSOR */
 	struct reg_wish wish;	/* REG_REGISTER */
@@ -68,8 +68,8 @@ struct reg_report {
 
 struct registrar {
 	struct proc proc;
-	int sock;	/* PID 1's end, non-blocking; -1: none */
-	uint32_t seq;	/* of the last order */
+	int sock;		/* PID 1's end, non-blocking; -1: none */
+	uint32_t seq;		/* of the last order */
 	struct reg_order order; /* scratch, so that nothing is allocated */
 };
 
@@ -96,7 +96,8 @@ int registrar_next(struct registrar *r, struct reg_report *out);
 /* SIGKILL and closed; the reaper collects it. */
 void registrar_stop(struct registrar *r);
 
-/* The child's work, in init/registrar_child.c: returns when the parent is gone or PANIC was done. */
+/* The child's work, in init/registrar_child.c: returns when the parent is gone or PANIC was done.
+ */
 int registrar_work(int sock, const struct gh_settings *s, bool drop);
 
 #endif

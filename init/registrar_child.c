@@ -16,11 +16,11 @@
 #include <sys/socket.h>
 
 /* PID 1 is gone or faulty: nobody enforces a budget, so the removal has one of its own. */
-#define ALONE_MS 5000
+#define ALONE_MS      5000
 /* Between two tries at a runner that GitHub still counts as busy. */
 #define BUSY_PAUSE_MS 500
 /* Ending a killed agent's session is a favour to the next start: it may cost this much at most. */
-#define SESSION_MS 1500
+#define SESSION_MS    1500
 
 struct worker {
 	int sock;
@@ -219,7 +219,7 @@ static int serve(struct worker *w, ssize_t n)
 		return 0;
 	}
 	if (w->order.command == REG_FINISH)
-		return 1; /* came when there was nothing left to finish */
+		return 1;	     /* came when there was nothing left to finish */
 	w->order.runner.n_files = 0; /* never sent */
 	if (w->order.command == REG_KNOW) {
 		memcpy(&w->ours, &w->order.runner, offsetof(struct gh_runner, files));

@@ -19,21 +19,21 @@
 
 /* Deadlines that are armed from time to time; the nearest one bounds the wait. */
 enum run_timer {
-	TIMER_PAUSE,	/* before registering: after lives that were too short */
-	TIMER_ORDER,	/* the registrar's answer to the order at hand */
-	TIMER_ACK,	/* the registrar's word that it read the order */
-	TIMER_RESPAWN,	/* next try to replace a registrar, or to give an order again */
-	TIMER_CANCEL,	/* drain, or the time to leave after the last job */
-	TIMER_KILL,	/* the agent's time */
-	TIMER_PASS,	/* next look at the tree */
-	TIMER_GENTLE,	/* leftovers got SIGTERM; SIGKILL after this */
-	TIMER_TREE,	/* killing ends */
-	TIMER_SWEEP,	/* sweeping ends */
-	TIMER_JUDGE,	/* the agent's last words are waited for no longer */
-	TIMER_RESTART,	/* the agent is started again */
-	TIMER_IDLE,	/* idle for too long */
-	TIMER_LOST,	/* the agent said that its registration is gone, and goes on */
-	TIMER_WATCH,	/* next round of the health watch */
+	TIMER_PAUSE,   /* before registering: after lives that were too short */
+	TIMER_ORDER,   /* the registrar's answer to the order at hand */
+	TIMER_ACK,     /* the registrar's word that it read the order */
+	TIMER_RESPAWN, /* next try to replace a registrar, or to give an order again */
+	TIMER_CANCEL,  /* drain, or the time to leave after the last job */
+	TIMER_KILL,    /* the agent's time */
+	TIMER_PASS,    /* next look at the tree */
+	TIMER_GENTLE,  /* leftovers got SIGTERM; SIGKILL after this */
+	TIMER_TREE,    /* killing ends */
+	TIMER_SWEEP,   /* sweeping ends */
+	TIMER_JUDGE,   /* the agent's last words are waited for no longer */
+	TIMER_RESTART, /* the agent is started again */
+	TIMER_IDLE,    /* idle for too long */
+	TIMER_LOST,    /* the agent said that its registration is gone, and goes on */
+	TIMER_WATCH,   /* next round of the health watch */
 	TIMER__MAX
 };
 
@@ -80,9 +80,9 @@ struct run {
 	uint32_t order_seq;	 /* the answer that is waited for; 0: none */
 	struct deadline order_due;
 	struct deadline register_due;
-	unsigned respawns;    /* in a row without an answer */
-	bool asking; /* the order at hand is a delete-if-idle */
-	unsigned renewals;    /* fresh registrations after the first */
+	unsigned respawns;     /* in a row without an answer */
+	bool asking;	       /* the order at hand is a delete-if-idle */
+	unsigned renewals;     /* fresh registrations after the first */
 	int64_t registered_ms; /* monotonic */
 	bool removed;	       /* confirmed */
 	bool kept;	       /* an attempt to remove failed for good */
@@ -107,13 +107,13 @@ struct run {
 	int64_t oom_before;
 	struct agent_facts facts;
 	struct agent_verdict verdict;
-	bool job;	     /* one runs, by the agent's word */
+	bool job;	      /* one runs, by the agent's word */
 	int64_t job_since_ms; /* CLOCK_REALTIME */
 	int64_t killed_at_ms; /* CLOCK_REALTIME; 0: no job was killed */
 	unsigned retries, updates;
-	bool ever_job; /* in this life: for the journal */
+	bool ever_job;	 /* in this life: for the journal */
 	int64_t lost_ms; /* monotonic: the agent said that its registration is gone; 0: no */
-	bool gentle;	  /* leftovers have had their SIGTERM and still have time */
+	bool gentle;	 /* leftovers have had their SIGTERM and still have time */
 };
 
 /* The whole life, after the configuration was read and the environment wiped. Never returns before

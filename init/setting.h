@@ -86,7 +86,6 @@ struct config_reading {
 	struct config_problem problems[CONFIG_PROBLEMS_MAX];
 	unsigned n_problems; /* warnings included */
 	unsigned n_errors;
-	unsigned n_root_errors; /* those that concern the runner root's state, not a variable */
 };
 
 /* Reads into *c, which must be zeroed (static memory), and *r, zeroed too. Logs nothing. Returns
@@ -98,7 +97,7 @@ unsigned config_collect(struct config *c, char *const *envp, enum config_use use
 void config_problem(struct config_reading *r, bool warning, const char *var, const char *fmt, ...)
 	__attribute__((format(printf, 4, 5)));
 
-int config_status(const struct config_reading *r); /* XC_OK, XC_CONFIG or XC_FILES */
+int config_status(const struct config_reading *r); /* XC_OK or XC_CONFIG */
 void config_tell(const struct config_reading *r);  /* logs all of them, one line each */
 
 /* The value of a variable in envp, NULL when it is absent; the first one counts. */

@@ -97,8 +97,8 @@ bool sig_is_stop(int signo)
 
 bool sig_is_forwarded(int signo)
 {
-	static const uint64_t ours = BIT(SIGCHLD) | BIT(SIGPIPE) | BIT(SIGXFSZ) | BIT(SIGKILL) |
-				     BIT(SIGSTOP) | FAULTS;
+	static const uint64_t ours =
+		BIT(SIGCHLD) | BIT(SIGPIPE) | BIT(SIGXFSZ) | BIT(SIGKILL) | BIT(SIGSTOP) | FAULTS;
 
 	return signo >= 1 && signo <= SIGNALS && (ours & BIT(signo)) == 0;
 }

@@ -288,7 +288,8 @@ int spawn_exec(const struct spawn_spec *s, struct proc *out, struct err *e)
 	int rc = 0;
 
 	if (apart) {
-		/* A process of another uid must not look at our memory: only this page is shared. */
+		/* A process of another uid must not look at our memory: only this page is shared.
+		 */
 		r = mmap(NULL, sizeof *r, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 			 0);
 		if (r == MAP_FAILED)

@@ -12,7 +12,7 @@
 
 enum spawn_group {
 	SPAWN_SESSION, /* setsid: the agent, helpers */
-	SPAWN_GROUP,   /* a process group of its own, in the foreground of the terminal given: CMD */
+	SPAWN_GROUP, /* a process group of its own, in the foreground of the terminal given: CMD */
 	SPAWN_GROUP__MAX
 };
 

@@ -63,7 +63,8 @@ int step_start(struct step *s, step_work *work, void *arg, void *report, size_t 
 	return 0;
 }
 
-/* The child is on its way out, or killed: from here it is an orphan like any other to the reaper. */
+/* The child is on its way out, or killed: from here it is an orphan like any other to the reaper.
+ */
 static enum step_state over(struct step *s, enum step_state how)
 {
 	fd_close(&s->fd);

@@ -19,7 +19,7 @@
 #define DIRS_MS	  60000 /* slow network mounts included */
 #define FILES_MS  30000
 #define LOOK_MS	  2000
-#define UPDATE_MS 31000 /* run.sh waits 31 times one second */
+#define UPDATE_MS 31000	 /* run.sh waits 31 times one second */
 #define GATE_MS	  180000 /* above the sum of the checks' own deadlines; the GPU wait is added */
 #define WATCH_MS  60000
 
@@ -112,10 +112,11 @@ static void look(const struct run *r, int root, struct look_report *l)
 	l->runner_file = fstatat(root, ".runner", &st, AT_SYMLINK_NOFOLLOW) == 0;
 	l->binary = faccessat(root, "bin/Runner.Listener", X_OK, AT_EACCESS) == 0;
 	if (!l->binary)
-		(void)err_set(&l->err, XC_AGAIN, 0,
-			      "%s/bin/Runner.Listener is not there or cannot be executed: an update "
-			      "of the agent failed, see _diag/SelfUpdate*.log; start again",
-			      r->c->root);
+		(void)err_set(
+			&l->err, XC_AGAIN, 0,
+			"%s/bin/Runner.Listener is not there or cannot be executed: an update "
+			"of the agent failed, see _diag/SelfUpdate*.log; start again",
+			r->c->root);
 }
 
 static int open_root(struct run *r, struct look_report *l)
@@ -160,7 +161,8 @@ static void work_update(void *arg, void *report)
 
 int run_step_dirs(struct run *r, struct err *e)
 {
-	return step_start(&r->step, work_dirs, r, &r->dirs, sizeof r->dirs, deadline_in(DIRS_MS), e);
+	return step_start(&r->step, work_dirs, r, &r->dirs, sizeof r->dirs, deadline_in(DIRS_MS),
+			  e);
 }
 
 int run_step_gate(struct run *r, struct err *e)
@@ -235,7 +237,8 @@ static void gate_over(struct run *r)
 		return;
 	}
 	labels(r);
-	log_info("gate_passed", "the node is fit: %s", v->summary[0] ? v->summary : "all checks passed");
+	log_info("gate_passed", "the node is fit: %s",
+		 v->summary[0] ? v->summary : "all checks passed");
 	run_post(r, EV_STEP_OK);
 }
 

@@ -1,7 +1,8 @@
 /*
  * A stop, scheduled backwards from its budget. Pure.
  *
- *	signal ---drain---> cancel ---the agent's time---> kill --tree--> remove --------> sweep --> end
+ *	signal ---drain---> cancel ---the agent's time---> kill --tree--> remove --------> sweep -->
+ *end
  *	                                                                  |<- 3 s or more ->|
  */
 #ifndef INIT_STOP_H

@@ -202,7 +202,9 @@ static void turn(void)
 	for (int i = 0; i < 2; i++) {
 		struct stream *s = &tap_child.s[i];
 		bool out = s->pending > 0;
-		p[i] = (struct pollfd){s->eof ? -1 : out ? s->dst : s->src,
+		p[i] = (struct pollfd){s->eof ? -1
+				       : out  ? s->dst
+					      : s->src,
 				       (short)(out ? POLLOUT : POLLIN), 0};
 	}
 	if (poll(p, 2, -1) < 0)

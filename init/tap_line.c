@@ -1,8 +1,8 @@
 /*
  * What a line of the agent means. The texts are those of actions/runner, src/Runner.Listener:
- * Runner.cs, MessageListener.cs, BrokerMessageListener.cs, SelfUpdater.cs, Program.cs, JobDispatcher.cs.
- * A job's name is chosen by strangers, so nothing is looked for inside a line: a text counts at its
- * start, or right behind the time stamp that the agent itself puts there.
+ * Runner.cs, MessageListener.cs, BrokerMessageListener.cs, SelfUpdater.cs, Program.cs,
+ * JobDispatcher.cs. A job's name is chosen by strangers, so nothing is looked for inside a line: a
+ * text counts at its start, or right behind the time stamp that the agent itself puts there.
  */
 #include "init/tap.h"
 
@@ -34,7 +34,8 @@ static const struct text texts[] = {
 	{"Runner update process finished.", TAP_UPDATED, true, false},
 	{"Runner is not configured.", TAP_NOT_CONFIGURED, true, false},
 	{"Exiting...", TAP_EXITING, true, false},
-	{"An error occured: ", TAP_VERSION, false, false}, /* so spelled where the version is refused */
+	{"An error occured: ", TAP_VERSION, false,
+	 false}, /* so spelled where the version is refused */
 };
 
 /* "2026-01-31 23:59:59Z: " */
@@ -85,8 +86,8 @@ static enum tap_line error_kind(const char *s, size_t n)
 static bool job_done(const char *s, size_t n, struct tap_report *out)
 {
 	static const char phrase[] = " completed with result: ";
-	static const char *const results[] = {"Succeeded", "SucceededWithIssues", "Failed",
-					      "Canceled",  "Skipped",		  "Abandoned"};
+	static const char *const results[] = {
+		"Succeeded", "SucceededWithIssues", "Failed", "Canceled", "Skipped", "Abandoned"};
 
 	if (!begins(s, n, "Job "))
 		return false;
@@ -111,8 +112,7 @@ static bool known(const char *line, size_t n, bool stamp, struct tap_report *out
 	for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
 		const struct text *t = &texts[i];
 
-		if (t->stamped != stamp || !begins(s, k, t->s) ||
-		    (t->whole && k != strlen(t->s)))
+		if (t->stamped != stamp || !begins(s, k, t->s) || (t->whole && k != strlen(t->s)))
 			continue;
 		out->line = t->line;
 		return true;

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 
 /* An agent that says that its registration is gone and does not end has this long. */
-#define LOST_MS 30000
+#define LOST_MS	      30000
 /* Its last words: looked for at this pace, and for this long at most. */
 #define JUDGE_PACE_MS 200
 #define JUDGE_MAX_MS  3000
@@ -204,8 +204,9 @@ void run_idle_over(struct run *r)
 		return;
 	}
 	if (lost) {
-		run_cause(r, XC_AGAIN, "GitHub no longer knows this registration, and the agent does "
-				       "not end: start again");
+		run_cause(r, XC_AGAIN,
+			  "GitHub no longer knows this registration, and the agent does "
+			  "not end: start again");
 	} else {
 		(void)str_fmt(why, sizeof why, "no job for %lld s",
 			      (long long)(r->c->idle_ms / 1000));
@@ -279,8 +280,8 @@ void run_judge(struct run *r)
 	r->job = false;
 	r->facts.disable_update = r->c->gh.disable_update;
 	r->facts.since_registered_ms = clock_mono_ms() - r->registered_ms;
-	r->facts.can_renew = r->renewals == 0 && r->runner.flow != GH_JIT &&
-			     gh_can_remove(&r->c->gh);
+	r->facts.can_renew =
+		r->renewals == 0 && r->runner.flow != GH_JIT && gh_can_remove(&r->c->gh);
 	r->facts.retries = r->retries;
 	r->facts.updates = r->updates;
 	agent_judge(&r->facts, &r->verdict);

@@ -409,12 +409,12 @@ static void a_bad_secret_file_is_named(void **state)
 	assert_refused(ENV(URL, "RUNNER_TOKEN_FILE=/dev/zero"), "RUNNER_TOKEN", "too large");
 }
 
-static void a_root_without_the_agent_has_the_files_exit_status(void **state)
+static void a_root_without_the_agent_is_named(void **state)
 {
 	(void)state;
 	assert_refused(ENV(URL, TOKEN, "RUNNER_ROOT=/nonexistent"), "RUNNER_ROOT",
 		       "bin/Runner.Listener");
-	assert_int_equal(config_status(&r), XC_FILES);
+	assert_int_equal(config_status(&r), XC_CONFIG);
 }
 
 static void cache_directories_are_absolute(void **state)
@@ -529,7 +529,7 @@ int main(void)
 		cmocka_unit_test(a_secret_comes_from_a_file_without_its_line_end),
 		cmocka_unit_test(a_secret_and_its_file_exclude_each_other),
 		cmocka_unit_test(a_bad_secret_file_is_named),
-		cmocka_unit_test(a_root_without_the_agent_has_the_files_exit_status),
+		cmocka_unit_test(a_root_without_the_agent_is_named),
 		cmocka_unit_test(cache_directories_are_absolute),
 		cmocka_unit_test(the_tool_cache_defaults_to_the_work_folder),
 		cmocka_unit_test(the_work_folder_does_not_go_up),
