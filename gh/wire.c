@@ -8,7 +8,6 @@
 
 #define AUTH_MAX    (SECRET_MAX + 32)
 #define HEADERS_MAX 6
-#define SKEW_MAX    300000
 
 struct headers {
 	struct net_header h[HEADERS_MAX];
@@ -101,23 +100,13 @@ static int64_t skew_ms(const struct net_response *r)
 	return r->date_ms < 0 ? 0 : clock_real_ms() - r->date_ms;
 }
 
-static void tell_step(struct gh *g, const struct wire_call *c, const struct net_response *r)
+static void tell_step(const struct wire_call *c, const struct net_response *r)
 {
-	int64_t skew = skew_ms(r);
-
 	log_event(LL_DEBUG, gh_step_event(c->step),
 		  LOG_FIELDS(LOG_NUM("status", r->status), LOG_NUM("ms", r->ms),
 			     LOG_STR("host", c->url.host), LOG_STR("request_id", r->request_id)),
 		  "%s: %s on %s: %d in %lld ms", gh_step_name(c->step), c->method, c->url.host,
 		  r->status, (long long)r->ms);
-	if (!g->clock_told && (skew > SKEW_MAX || skew < -SKEW_MAX)) {
-		g->clock_told = true;
-		log_event(LL_WARN, "clock_skew", LOG_FIELDS(LOG_NUM("skew_ms", skew)),
-			  "this machine's clock is %lld s %s GitHub's: signatures made with it are "
-			  "refused; set the host's clock",
-			  (long long)((skew < 0 ? -skew : skew) / 1000),
-			  skew < 0 ? "behind" : "ahead of");
-	}
 }
 
 int wire_send(struct gh *g, const struct wire_call *c, struct deadline d, struct net_response *r,
@@ -145,7 +134,7 @@ int wire_send(struct gh *g, const struct wire_call *c, struct deadline d, struct
 	}
 	explicit_bzero(&h, sizeof h);
 	if (rc == 0)
-		tell_step(g, c, r);
+		tell_step(c, r);
 	return rc;
 }
 

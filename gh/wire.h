@@ -19,7 +19,6 @@ struct gh {
 	int64_t rest_until_ms;
 	struct secret minted; /* registration or removal token of this life */
 	int64_t minted_until_ms;
-	bool clock_told; /* a skewed clock was warned of */
 };
 
 enum wire_style {
