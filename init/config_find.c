@@ -402,6 +402,7 @@ static void demand_credential(const struct config *c, struct config_reading *r)
 static void warn_readable(const struct config *c, struct config_reading *r)
 {
 	struct stat st;
+	char var[80];
 
 	for (unsigned i = 0; i < settings_n; i++) {
 		if (r->source[i] != FROM_FILE || stat(r->file[i], &st) < 0)
@@ -409,7 +410,9 @@ static void warn_readable(const struct config *c, struct config_reading *r)
 		if (!S_ISREG(st.st_mode) ||
 		    !config_user_may(&c->user, st.st_uid, st.st_gid, st.st_mode, 4))
 			continue;
-		config_problem(r, true, settings[i].name,
+		if (str_fmt(var, sizeof var, "%s_FILE", settings[i].name) < 0)
+			continue;
+		config_problem(r, true, var,
 			       "the file %s can be read by jobs (uid %ld); start the container as "
 			       "root with RUNNER_USER, and let only root read the file",
 			       r->file[i], (long)c->user.uid);

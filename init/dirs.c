@@ -44,10 +44,10 @@ static const char *remedy(int sys)
 	}
 }
 
-/* One message for every failure: the setting, what was tried on which path, who owns it with which
- * mode, as whom, why, and the remedies. `at` is a descriptor of the directory that refused. */
-static int refuse(const char *what, const char *tried, const char *path, int at, int sys,
-		  struct err *e)
+/* One message for every failure: the setting and its path, what was tried where, who owns that with
+ * which mode, as whom, why, and the remedies. `at`: a descriptor of the directory that refused. */
+static int refuse(const char *what, const char *asked, const char *tried, const char *where, int at,
+		  int sys, struct err *e)
 {
 	struct stat st;
 	char owner[96] = "owner unknown";
@@ -56,9 +56,9 @@ static int refuse(const char *what, const char *tried, const char *path, int at,
 		(void)str_fmt(owner, sizeof owner, "owner %ld:%ld, mode %04o", (long)st.st_uid,
 			      (long)st.st_gid, (unsigned)(st.st_mode & 07777));
 	(void)err_set(e, XC_FILES, 0,
-		      "%s: cannot %s %s (%s) as uid %ld, gid %ld: %s; %s, or set %s to another "
-		      "place",
-		      what, tried, path[0] != 0 ? path : "/", owner, (long)geteuid(),
+		      "%s: cannot use %s: cannot %s %s (%s) as uid %ld, gid %ld: %s; %s, or set %s "
+		      "to another place",
+		      what, asked, tried, where[0] != 0 ? where : "/", owner, (long)geteuid(),
 		      (long)getegid(), strerror(sys), remedy(sys), what);
 	if (e != NULL)
 		e->sys = sys;
@@ -79,18 +79,19 @@ static int follow(struct walk *w, const char *part, const struct stat *st, struc
 			       w->what);
 	n = readlinkat(w->fd, part, target, sizeof target - 1);
 	if (n < 0 || ++w->links > LINKS_MAX)
-		return refuse(w->what, "follow the links of", w->asked, w->fd,
+		return refuse(w->what, w->asked, "follow the links in", w->done, w->fd,
 			      n < 0 ? errno : ELOOP, e);
 	target[n] = 0;
 	if (str_fmt(whole, sizeof whole, "%s/%s", target, w->rest) < 0 ||
 	    str_copy(w->rest, sizeof w->rest, whole) < 0)
-		return refuse(w->what, "follow the links of", w->asked, w->fd, ENAMETOOLONG, e);
+		return refuse(w->what, w->asked, "follow the links in", w->done, w->fd,
+			      ENAMETOOLONG, e);
 	if (target[0] != '/')
 		return 0;
 	fd_close(&w->fd);
 	w->done[0] = 0;
 	w->fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
-	return w->fd >= 0 ? 0 : refuse(w->what, "enter", "/", -1, errno, e);
+	return w->fd >= 0 ? 0 : refuse(w->what, w->asked, "enter", "/", -1, errno, e);
 }
 
 static int entered(struct walk *w, int fd, const char *part)
@@ -112,21 +113,23 @@ static int step(struct walk *w, const char *part, bool make, struct err *e)
 		if (fd >= 0) {
 			if (entered(w, fd, part) == 0)
 				return 0;
-			return refuse(w->what, "enter", w->asked, w->fd, ENAMETOOLONG, e);
+			return refuse(w->what, w->asked, "go on from", w->done, w->fd, ENAMETOOLONG,
+				      e);
 		}
 		if (errno == ENOENT && make) {
 			if (mkdirat(w->fd, part, 0775) < 0 && errno != EEXIST)
-				return refuse(w->what, "make a directory in", w->done, w->fd, errno,
-					      e);
+				return refuse(w->what, w->asked, "make a directory in", w->done,
+					      w->fd, errno, e);
 			continue;
 		}
 		if (errno != ENOTDIR && errno != ELOOP)
-			return refuse(w->what, "enter a directory of", w->done, w->fd, errno, e);
+			return refuse(w->what, w->asked, "enter a directory of", w->done, w->fd,
+				      errno, e);
 		if (fstatat(w->fd, part, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))
 			return follow(w, part, &st, e);
-		return refuse(w->what, "enter", w->asked, w->fd, ENOTDIR, e);
+		return refuse(w->what, w->asked, "go on from", w->done, w->fd, ENOTDIR, e);
 	}
-	return refuse(w->what, "enter", w->asked, w->fd, ENOENT, e);
+	return refuse(w->what, w->asked, "go on from", w->done, w->fd, ENOENT, e);
 }
 
 int dirs_walk(const char *path, bool make, const char *what, struct err *e)
@@ -135,10 +138,11 @@ int dirs_walk(const char *path, bool make, const char *what, struct err *e)
 	char part[256];
 
 	if (path[0] != '/' || str_copy(w.rest, sizeof w.rest, path) < 0)
-		return refuse(what, "use", path, -1, path[0] != '/' ? EINVAL : ENAMETOOLONG, e);
+		return refuse(what, path, "walk", path, -1, path[0] != '/' ? EINVAL : ENAMETOOLONG,
+			      e);
 	w.fd = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (w.fd < 0)
-		return refuse(what, "enter", "/", -1, errno, e);
+		return refuse(what, path, "enter", "/", -1, errno, e);
 	for (;;) {
 		size_t skip = strspn(w.rest, "/"), n = strcspn(w.rest + skip, "/");
 		int r;
@@ -146,7 +150,8 @@ int dirs_walk(const char *path, bool make, const char *what, struct err *e)
 		if (n == 0)
 			return w.fd;
 		if (str_copyn(part, sizeof part, w.rest + skip, n) < 0) {
-			(void)refuse(what, "enter", path, w.fd, ENAMETOOLONG, e);
+			(void)refuse(what, path, "enter a directory of", w.done, w.fd, ENAMETOOLONG,
+				     e);
 			break;
 		}
 		memmove(w.rest, w.rest + skip + n, strlen(w.rest + skip + n) + 1);
@@ -170,15 +175,15 @@ int dirs_prove(const char *path, bool make, const char *what, struct err *e)
 		return -1;
 	(void)clock_gettime(CLOCK_MONOTONIC, &now);
 	if (str_fmt(name, sizeof name, ".init-proof-%ld-%ld", (long)getpid(), now.tv_nsec) < 0)
-		return refuse(what, "name a file in", path, dir, ENAMETOOLONG, e);
+		return refuse(what, path, "name a file in", path, dir, ENAMETOOLONG, e);
 	fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
 	if (fd < 0)
-		return refuse(what, "create a file in", path, dir, errno, e);
+		return refuse(what, path, "create a file in", path, dir, errno, e);
 	if (write(fd, "x", 1) != 1) /* a full file system still creates names */
 		sys = errno != 0 ? errno : EIO;
 	if (unlinkat(dir, name, 0) < 0)
-		return refuse(what, "remove a file in", path, dir, errno, e);
-	return sys == 0 ? 0 : refuse(what, "write in", path, dir, sys, e);
+		return refuse(what, path, "remove a file in", path, dir, errno, e);
+	return sys == 0 ? 0 : refuse(what, path, "write in", path, dir, sys, e);
 }
 
 int dirs_listable(const char *path, const char *what, struct err *e)
@@ -187,7 +192,7 @@ int dirs_listable(const char *path, const char *what, struct err *e)
 	size_t n = 0, len = strlen(path);
 
 	if (str_copy(prefix, sizeof prefix, path) < 0)
-		return refuse(what, "use", path, -1, ENAMETOOLONG, e);
+		return refuse(what, path, "walk", path, -1, ENAMETOOLONG, e);
 	for (;;) {
 		char kept;
 		int fd;
@@ -199,7 +204,7 @@ int dirs_listable(const char *path, const char *what, struct err *e)
 		if (fd < 0) {
 			int sys = errno;
 			cleanup_fd int at = open(prefix, O_PATH | O_CLOEXEC);
-			return refuse(what, "list (as the agent must)", prefix, at, sys, e);
+			return refuse(what, path, "list (as the agent must)", prefix, at, sys, e);
 		}
 		(void)close(fd);
 		prefix[n] = kept;

@@ -54,7 +54,9 @@ static int prove_work(const struct config *c, struct err *e)
 	if (slash == NULL)
 		return err_set(e, XC_FILES, 0, "RUNNER_WORKDIR: %s has no parent", path);
 	slash[slash == path ? 1 : 0] = 0;
-	return dirs_prove(path, true, "RUNNER_WORKDIR", e);
+	if (dirs_prove(path, true, "RUNNER_WORKDIR", e) == 0)
+		return 0;
+	return err_prefix(e, "the work folder %s has no usable parent", c->gh.work);
 }
 
 int files_dirs(const struct config *c, struct err *e)
@@ -64,9 +66,6 @@ int files_dirs(const struct config *c, struct err *e)
 
 	if (user_become(&c->user, e) < 0)
 		return -1;
-	for (unsigned i = 0; i < c->n_caches; i++)
-		if (dirs_prove(c->caches[i].path, true, c->caches[i].var, e) < 0)
-			return -1;
 	if (dirs_listable(c->root, "RUNNER_ROOT", e) < 0 ||
 	    dirs_prove(c->root, false, "RUNNER_ROOT", e) < 0)
 		return -1;
@@ -74,7 +73,12 @@ int files_dirs(const struct config *c, struct err *e)
 		return -1;
 	if (lstat(diag, &st) == 0 && dirs_prove(diag, false, "RUNNER_ROOT", e) < 0)
 		return -1;
-	return prove_work(c, e);
+	if (prove_work(c, e) < 0) /* before the caches: the tool cache may be in it */
+		return -1;
+	for (unsigned i = 0; i < c->n_caches; i++)
+		if (dirs_prove(c->caches[i].path, true, c->caches[i].var, e) < 0)
+			return -1;
+	return 0;
 }
 
 static int remove_names(int root, const char *const *names, size_t n, const char *where,

@@ -388,7 +388,7 @@ static void a_secret_comes_from_a_file_without_its_line_end(void **state)
 	assert_int_equal(read_env(ENV(URL, secret_file("FROMFILE\r\n", 10))), 0);
 	assert_string_equal(secret_reveal(&c.gh.cred.token), "FROMFILE");
 	assert_non_null(
-		about("RUNNER_TOKEN", true)); /* the job's user, which is ours, can read it */
+		about("RUNNER_TOKEN_FILE", true)); /* the job's user, which is ours, can read it */
 }
 
 static void a_secret_and_its_file_exclude_each_other(void **state)
