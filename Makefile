@@ -64,13 +64,6 @@ build/obj/%.o: %.c build/flags | $(DEPS)/musl
 	@echo "  cc    $<"
 	@$(musl_cc) $(ship) -MMD -MP -c -o $@ $<
 
-# ---- Facts of this build, written when they change and only then ------------------------------------------------
-
-facts := $(shell VERSION=$(VERSION) INIT_COMMIT=$(INIT_COMMIT) tests/build-facts build '$(CC) $(ship) $(shipld) $(DEPS)')
-ifneq ($(facts),)
-$(error $(facts))
-endif
-
 # ---- The pinned libraries -------------------------------------------------------------------------------------
 
 deps: $(DEPS)/musl
@@ -79,10 +72,20 @@ $(DEPS)/musl $(DEPS)/native:
 	@echo "  deps  $(@F): the pinned libraries, once, about a minute"
 	@DEPS_CC=$(CC) deps/build $(@F) $(abspath $(DEPS_OUT))/src $@
 
+packages:
+	@deps/install build demo test
+
 fetch:
 	@DEPS_DIR=$(DEPS_DIR) deps/fetch $(abspath $(DEPS_OUT))/src
 
 include tests/tests.mk
+
+# ---- Facts of this build, written when they change and only then ------------------------------------------------
+
+facts := $(shell VERSION=$(VERSION) INIT_COMMIT=$(INIT_COMMIT) tests/build-facts build '$(CC) $(ship) $(shipld) $(checked) $(covered) $(fuzzed) $(DEPS)')
+ifneq ($(facts),)
+$(error $(facts))
+endif
 
 # ---- Housekeeping -----------------------------------------------------------------------------------------------
 

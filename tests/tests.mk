@@ -1,34 +1,113 @@
-# The checking build and everything that tests. Included by the Makefile.
+# Everything that tests. Included by the Makefile; each target below also stands alone.
 
-checked := $(dialect) $(filter-out -Wnull-dereference,$(warnings)) -O1 -g -fno-omit-frame-pointer \
-	-fsanitize=address,undefined -fno-sanitize-recover=all -fstack-protector-strong -ftrivial-auto-var-init=zero \
+.PHONY: demo test unit unit-build lint format fuzz fuzz-build coverage e2e test-long test-containers bench soak chaos
+jobs := $(shell nproc)
+
+# The steps of `make test`, in this order. `tests/run-all` adds up what they counted.
+test:
+	@deps/install build demo test
+	@$(MAKE) --no-print-directory fetch
+	@tests/run-all "$(MAKE)" build unit lint fuzz-short e2e
+
+.PHONY: build fuzz-short
+build:
+	@$(MAKE) --no-print-directory -j$(jobs) all unit-build fuzz-build
+
+demo:
+	@deps/install build demo
+	@$(MAKE) --no-print-directory fetch
+	@$(MAKE) --no-print-directory -j$(jobs) all
+	@tests/demo
+
+e2e: build/init
+	@tests/run-pytest e2e tests/e2e $(PYTEST_FLAGS)
+
+test-long: build/init
+	@tests/run-pytest test-long tests/long $(PYTEST_FLAGS)
+
+test-containers:
+	@deps/install build demo test containers
+	@$(MAKE) --no-print-directory fetch
+	@$(MAKE) --no-print-directory -j$(jobs) all
+	@PYTEST_WORKERS=0 tests/run-pytest test-containers tests/containers $(PYTEST_FLAGS)
+
+bench soak chaos: build/init
+	@tests/bench/$@
+
+# ---- The checking build: the machine's own libc, address and undefined sanitizers ----------------------------------
+
+# (Not -Wnull-dereference: it sees ghosts in code that a sanitizer has rewritten. The shipping build has it.)
+native  := $(dialect) $(filter-out -Wnull-dereference,$(warnings)) -g -fno-omit-frame-pointer \
 	-isystem $(DEPS)/native/include
-# (-Wnull-dereference sees ghosts in code that the undefined sanitizer has rewritten; the shipping build has it.)
+checked := $(native) -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fstack-protector-strong \
+	-ftrivial-auto-var-init=zero
+covered := $(native) -O0 --coverage
+fuzzed  := $(dialect) -Wall -Wextra -Wno-unknown-warning-option -O1 -g -fno-omit-frame-pointer \
+	-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=all -isystem $(DEPS)/native/include
 
 unit_names := $(basename $(notdir $(wildcard tests/unit/*_test.c)))
+fuzz_names := $(basename $(notdir $(wildcard tests/fuzz/*_fuzz.c)))
+native_libs := -L$(DEPS)/native/lib $(libs)
 
-.PHONY: unit unit-build
+# $(call objects,STATE,COMPILER,FLAGS): how build/STATE/ comes from the sources
+define objects
+build/$(1)/%.o: %.c build/flags | $$(DEPS)/native
+	@mkdir -p $$(@D)
+	@echo "  $(1)  $$<"
+	@$(2) $(3) -MMD -MP -c -o $$@ $$<
+
+build/$(1)/library.a: $(library:%.c=build/$(1)/%.o)
+	@rm -f $$@
+	@ar rcsD $$@ $$^
+
+-include $(library:%.c=build/$(1)/%.d) $(unit_names:%=build/$(1)/tests/unit/%.d) $(fuzz_names:%=build/$(1)/tests/fuzz/%.d)
+.SECONDARY: $(unit_names:%=build/$(1)/tests/unit/%.o) $(fuzz_names:%=build/$(1)/tests/fuzz/%.o)
+endef
+$(eval $(call objects,check,$$(CC),$$(checked)))
+$(eval $(call objects,cover,$$(CC),$$(covered)))
+$(eval $(call objects,fuzz,$$(CLANG),$$(fuzzed)))
+
 unit: unit-build
 	@tests/run-unit build/check/unit $(unit_names)
 
 unit-build: $(unit_names:%=build/check/unit/%)
 
-build/check/%.o: %.c build/flags | $(DEPS)/native
-	@mkdir -p $(@D)
-	@echo "  check $<"
-	@$(CC) $(checked) -MMD -MP -c -o $@ $<
-
-build/check/library.a: $(library:%.c=build/check/%.o)
-	@rm -f $@
-	@ar rcsD $@ $^
-
 build/check/unit/%: build/check/tests/unit/%.o build/check/library.a
 	@mkdir -p $(@D)
-	@$(CC) $(checked) -o $@ $< build/check/library.a -L$(DEPS)/native/lib $(libs) -lcmocka
+	@$(CC) $(checked) -o $@ $^ $(native_libs) -lcmocka
 
-.SECONDARY: $(unit_names:%=build/check/tests/unit/%.o)
+# ---- Coverage: the same tests without sanitizers, and which lines they reached -----------------------------------
 
--include $(library:%.c=build/check/%.d) $(unit_names:%=build/check/tests/unit/%.d)
+coverage: $(unit_names:%=build/cover/unit/%)
+	@find build/cover -name '*.gcda' -delete
+	@tests/run-unit build/cover/unit $(unit_names)
+	@tests/run-coverage build/cover
+
+build/cover/unit/%: build/cover/tests/unit/%.o build/cover/library.a
+	@mkdir -p $(@D)
+	@$(CC) $(covered) -o $@ $^ $(native_libs) -lcmocka
+
+# ---- Fuzzing --------------------------------------------------------------------------------------------------------
+
+fuzz: fuzz-build
+	@tests/run-fuzz build/fuzz/run $(SECONDS) $(fuzz_names)
+
+fuzz-short: fuzz-build
+	@STEP=fuzz-short tests/run-fuzz build/fuzz/run 5 $(fuzz_names)
+
+fuzz-build: $(fuzz_names:%=build/fuzz/run/%)
+
+build/fuzz/run/%: build/fuzz/tests/fuzz/%.o build/fuzz/library.a
+	@mkdir -p $(@D)
+	@$(CLANG) $(fuzzed) -fsanitize=fuzzer -o $@ $^ $(native_libs)
+
+# ---- Looking without running -----------------------------------------------------------------------------------------
+
+lint: | $(DEPS)/native
+	@tests/run-lint $(dialect) -isystem $(DEPS)/native/include
+
+format:
+	clang-format -i $$(git ls-files -co --exclude-standard '*.c' '*.h')
 
 include tests/net/net.mk
 include tests/model/model.mk
