@@ -128,6 +128,9 @@ int wire_send(struct gh *g, const struct wire_call *c, struct deadline d, struct
 		q.n_headers = h.n;
 		q.body = c->body != NULL ? c->body->data : NULL;
 		q.body_len = c->body != NULL ? c->body->len : 0;
+		/* A wrong clock ends a registration before it begins; whatever was added or has to
+		 * be removed is dealt with all the same. */
+		q.any_clock = c->step != STEP_TOKEN && c->step != STEP_AUTH;
 		rc = net_call(g->net, &q, c->retry, d, note_retry, &copy, r, f, e);
 		if (rc < 0)
 			err_prefix(e, "%s", gh_step_name(c->step));

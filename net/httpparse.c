@@ -177,9 +177,10 @@ enum http_parsed http_head_parse(struct http_head *h, const unsigned char *data,
 			h->scan++;
 			continue;
 		}
+		if (h->scan + 2 > max)
+			return refuse(h, "a head larger than allowed");
 		if (h->scan + 1 >= len)
-			return h->scan + 1 >= max ? refuse(h, "a head larger than allowed")
-						  : HP_MORE;
+			return HP_MORE;
 		if (data[h->scan + 1] != '\n')
 			return refuse(h, "a bare carriage return in the head");
 		size_t at = h->line, n = h->scan - h->line;

@@ -179,7 +179,8 @@ static bool match_address(const char *s, size_t n, const struct net_addr *a, uin
 		return true;
 	if (addr_parse(s, n, &entry)) /* a bare IPv6 address has colons of its own */
 		return addr_same(a, &entry);
-	if (!split_port(s, &n, &port) || (port != 0 && port != target_port))
+	if ((n == 0 || s[n - 1] != ']') &&
+	    (!split_port(s, &n, &port) || (port != 0 && port != target_port)))
 		return false;
 	if (n > 2 && s[0] == '[' && s[n - 1] == ']') {
 		s++;

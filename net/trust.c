@@ -10,6 +10,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -25,6 +26,27 @@ static const char *const bundles[] = {
 	"/etc/ssl/cert.pem", /* Alpine, BSDs */
 };
 
+/* Bundles repeat themselves (a directory of links holds each certificate twice and the bundle
+ * besides): the last one goes again when it is there already. */
+static unsigned drop_double(mbedtls_x509_crt *list)
+{
+	mbedtls_x509_crt *last = list, *before = NULL;
+
+	while (last->next != NULL) {
+		before = last;
+		last = last->next;
+	}
+	for (mbedtls_x509_crt *c = list; before != NULL && c != last; c = c->next) {
+		if (c->raw.len != last->raw.len || memcmp(c->raw.p, last->raw.p, c->raw.len) != 0)
+			continue;
+		before->next = NULL;
+		mbedtls_x509_crt_free(last);
+		free(last);
+		return 0;
+	}
+	return 1;
+}
+
 /* One PEM block or DER: parsed on its own, so that one odd certificate does not hide the rest. */
 static unsigned add_block(mbedtls_x509_crt *to, char *begin, char *end)
 {
@@ -34,7 +56,7 @@ static unsigned add_block(mbedtls_x509_crt *to, char *begin, char *end)
 	*end = 0;
 	r = mbedtls_x509_crt_parse(to, (unsigned char *)begin, (size_t)(end - begin) + 1);
 	*end = saved;
-	return r == 0 ? 1 : 0;
+	return r == 0 ? drop_double(to) : 0;
 }
 
 unsigned tls_ca_parse(mbedtls_x509_crt *to, struct buf *text)
@@ -48,7 +70,7 @@ unsigned tls_ca_parse(mbedtls_x509_crt *to, struct buf *text)
 		return 0;
 	end = (char *)text->data + text->len;
 	if (text->data[0] == 0x30 && mbedtls_x509_crt_parse_der(to, text->data, text->len) == 0)
-		return 1;
+		return drop_double(to);
 	p = (char *)text->data;
 	while (n < CA_CERTS_MAX &&
 	       (p = memmem(p, (size_t)(end - p), head, sizeof head - 1)) != NULL) {
@@ -72,7 +94,8 @@ static int load_file(struct tls_trust *t, int dirfd, const char *path, struct er
 		return -1;
 	n = tls_ca_parse(&t->ca, &text);
 	t->count += n;
-	return n > 0 ? 0 : err_set(e, XC_CONFIG, 0, "%s holds no certificate", path);
+	return n > 0 || t->count > 0 ? 0
+				     : err_set(e, XC_CONFIG, 0, "%s holds no certificate", path);
 }
 
 /* Every regular file, whatever its name: hashed names, .pem and .crt are all in use. */
