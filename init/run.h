@@ -101,7 +101,7 @@ struct run {
 	/* the agent */
 	struct proc agent;
 	struct tap tap;
-	bool tap_ended, looked;
+	bool tap_ended, tap_silent, looked;
 	bool agent_killed; /* by init */
 	int64_t ended_ms;  /* monotonic, of the agent's end */
 	int64_t oom_before;

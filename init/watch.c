@@ -54,6 +54,7 @@ void run_agent_start(struct run *r)
 	int rc;
 
 	r->tap_ended = false;
+	r->tap_silent = false;
 	r->looked = false;
 	r->job = false;
 	r->lost_ms = 0;
@@ -166,13 +167,16 @@ void run_tap_reports(struct run *r)
 {
 	struct tap_report t;
 
-	if (r->tap.report_r < 0)
+	int got;
+
+	if (r->tap.report_r < 0 || r->tap_silent)
 		return;
-	while (tap_next(&r->tap, &t) == 1) {
+	while ((got = tap_next(&r->tap, &t)) == 1) {
 		t.text[sizeof t.text - 1] = '\0';
 		t.result[sizeof t.result - 1] = '\0';
 		line(r, &t);
 	}
+	r->tap_silent = got < 0; /* its end of the pipe is closed: readable for ever */
 }
 
 /* PID 1 holds the read ends, so what the agent wrote meanwhile waits in the pipes. */
@@ -183,6 +187,7 @@ void run_tap_lost(struct run *r)
 	if (r->tap_ended || r->tap.out_r < 0)
 		return;
 	log_warn("tap", "the tap ended unexpectedly: starting it again");
+	r->tap_silent = false;
 	if (tap_restart(&r->tap, &e) != 0)
 		log_error("tap", "%s", e.text);
 	/* Lines may have been lost with it: the tree says whether a job runs. */

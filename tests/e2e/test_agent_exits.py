@@ -42,6 +42,21 @@ def test_exit_2_is_started_again_with_the_same_registration(run, world):
     assert [s for s in world.steps() if s.endswith(".add")] != [] and len([s for s in world.steps() if s.endswith(".add")]) == 1
 
 
+def test_waiting_for_the_next_start_costs_no_processor_time(run, make_world):
+    """The tap's closed report pipe stayed among the watched descriptors: PID 1 spun until the next start."""
+    world = make_world(flow="v2")
+    pod = lives.start(run, world, scenario={"exit": 2, "at": "start"})
+    end = time.monotonic() + 60
+    while len(pod.agents()) < 4:
+        assert time.monotonic() < end, pod.text
+        time.sleep(0.05)
+    with open("/proc/%d/stat" % pod.pid) as f:
+        used = sum(int(x) for x in f.read().rpartition(")")[2].split()[11:13]) / os.sysconf("SC_CLK_TCK")
+    pod.signal("TERM")
+    pod.wait()
+    assert used < 0.5, "PID 1 used %g s" % used
+
+
 def test_exit_2_for_ever_ends_in_75_after_growing_pauses(run, make_world):
     world = make_world(flow="v2")
     pod = lives.start(run, world, scenario={"exit": 2, "at": "start"})
