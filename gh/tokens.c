@@ -195,21 +195,28 @@ int tokens_rest(struct gh *g, struct deadline d, struct wire_call *c, struct err
 	return 0;
 }
 
-/* A cached installation token may be refused before its time (revoked, clock): once more with a
- * fresh one. */
+/* A cached installation token may be refused before its time (revoked, clock). So it is tried once,
+ * without the repetitions that a refusal otherwise gets, which a stop has no time for; then comes a
+ * fresh token, or for other failures the same one, with the policy asked for. */
 int rest_ask(struct gh *g, struct wire_call *c, struct deadline d, struct net_response *r,
 	     int *status, struct err *e)
 {
 	bool cached = use_app(g->s) && secret_present(&g->rest), quiet = c->quiet;
+	enum net_retry retry = c->retry;
 	int got = 0, rc;
 
-	c->quiet = quiet || cached;
+	if (cached) {
+		c->quiet = true;
+		c->retry = NET_ONCE;
+	}
 	rc = tokens_rest(g, d, c, e);
 	if (rc == 0)
 		rc = wire_ask(g, c, d, r, &got, e);
 	c->quiet = quiet;
-	if (rc < 0 && got == 401 && cached) {
-		secret_wipe(&g->rest);
+	c->retry = retry;
+	if (rc < 0 && cached && (got == 401 || got == 0 || got == 429 || got >= 500)) {
+		if (got == 401)
+			secret_wipe(&g->rest);
 		rc = tokens_rest(g, d, c, e);
 		if (rc == 0)
 			rc = wire_ask(g, c, d, r, &got, e);

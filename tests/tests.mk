@@ -110,5 +110,6 @@ format:
 	clang-format -i $$(git ls-files -co --exclude-standard '*.c' '*.h')
 
 include tests/net/net.mk
+include tests/gh/gh.mk
 include tests/model/model.mk
 include tests/probes/probes.mk
