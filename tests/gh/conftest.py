@@ -28,8 +28,9 @@ class Driver:
     def next(self, timeout=harness.LIMIT):
         end = time.monotonic() + timeout
         while len(self.answers()) <= self.seen:
-            if not self.pod.alive() and len(self.answers()) <= self.seen:
-                raise AssertionError("the driver ended without an answer\n" + self.pod.text)
+            if not self.pod.alive():
+                self.pod.wait()  # its last output has been read then
+                assert len(self.answers()) > self.seen, "the driver ended without an answer\n" + self.pod.text
             if time.monotonic() > end:
                 raise harness.Late("no answer\n" + self.pod.text)
             time.sleep(0.005)
