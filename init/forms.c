@@ -59,6 +59,7 @@ static int selftest(const struct cli *cli, struct config *c, char *const *argv, 
 		for (size_t i = 1; argv[i] != NULL && n < 15; i++)
 			again[n++] = argv[i];
 		again[n] = NULL;
+		sig_block_all();
 		return passthru_run((char *const *)(void *)again, envp);
 	}
 	status = config_read_for(c, envp, CONFIG_SELFTEST);
@@ -94,8 +95,8 @@ int forms_run(const struct cli *cli, struct config *c, char *const *argv, char *
 	case CLI__MAX:
 		break;
 	}
-	if (fflush(stdout) != 0 && status == XC_OK)
-		status = XC_SYSTEM;
+	if ((fflush(stdout) != 0 || ferror(stdout)) && status == XC_OK)
+		status = XC_SYSTEM; /* nobody has read the answer */
 	return status;
 }
 
