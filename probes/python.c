@@ -75,7 +75,7 @@ static void found(struct todo *t, char *const f[FIELDS])
 	if (id < 0 || v < 0 || !t->open[id] || str_u64(f[3], 0, 1U << 30, &ms) < 0)
 		return;
 	t->c->start_ms = clock_mono_ms() - (int64_t)ms;
-	if (a <= 0)
+	if (a < 0) /* it did not say */
 		a = (int)probe_checks[id].action;
 	say(t->c, (enum check_id)id, (enum verdict)v, (enum action)a, f[6][0] != 0 ? f[6] : NULL,
 	    "%s", f[5]);

@@ -4,7 +4,7 @@ import ctypes
 import time
 
 MIB = 1 << 20
-CHUNK = 128 * MIB
+CHUNK = 64 * MIB
 TOTAL = 1024 * MIB
 
 # CUresult values, from cuda.h: what they mean here and what cures them
@@ -35,6 +35,7 @@ MEANING = {
 u64 = ctypes.c_uint64
 _cuda = None
 _cards = None
+_no_context = False
 
 
 class Card:
@@ -107,6 +108,8 @@ def allocate(name, size):
 
 
 def context():
+    global _no_context
+    _no_context = True  # until proved
     seen = []
     for card in cards():
         start = time.perf_counter()
@@ -116,6 +119,7 @@ def context():
             call("cuCtxSynchronize")
             call("cuMemFree_v2", p)
         seen.append("card %d %s %.0f ms" % (card.index, card.name, 1000 * (time.perf_counter() - start)))
+    _no_context = False
     return "; ".join(seen)
 
 
@@ -150,7 +154,13 @@ def write_and_read(card):
     return chunks * CHUNK // MIB
 
 
+def need_context():
+    if _no_context:
+        raise Verdict("unknown", "not reached: gpu.context failed")
+
+
 def pattern():
+    need_context()
     seen = []
     for card in cards():
         with Context(card):
@@ -159,6 +169,7 @@ def pattern():
 
 
 def copy():
+    need_context()
     floor = float(setting("FLOOR_GBS") or -1)
     if floor < 0:
         floor = 10.0  # half of what a PCIe 4.0 x16 card does

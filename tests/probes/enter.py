@@ -101,6 +101,8 @@ def main():
             mount(top + "/bound" + name, name, None, MS_BIND)
     for name in order.get("proc_gpus", []):
         os.makedirs("/proc/driver/nvidia/gpus/" + name)
+    for path in order.get("hide", []):  # this process has all that it needs in memory; what it becomes is static
+        mount("tmpfs", path, "tmpfs")
     if order.get("open") == "hang":
         rules = [(OPEN, 1), (OPENAT, 2)] + ([(STATFS, None)] if order.get("hang_statfs") else [])
         fd = seccomp(rules, 0x7FC00000, True)
