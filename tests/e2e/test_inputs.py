@@ -137,7 +137,8 @@ def test_a_refused_credential_prints_body_and_request_id(run, make_world, flow, 
     world = make_world(flow=flow)
     world.fault(step=step, times=-1, status=status, body={"message": "no such luck %d" % status})
     pod = lives.start(run, world, INIT_REGISTER_TIMEOUT="20s")
-    assert pod.wait() in (77, 78) if status == 404 and step != "registration" else (77,), pod.text
+    # 404 far behind the credential may as well mean a group or a runner that is gone
+    assert pod.wait() in ((76, 77, 78) if status == 404 and step != "registration" else (77,)), pod.text
     log = "\n".join(pod.log)
     assert "no such luck %d" % status in log and str(status) in log, pod.text
     assert any(i in log for i in ids(world)), pod.text
