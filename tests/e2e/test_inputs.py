@@ -28,7 +28,6 @@ def bad(run, make_world, code, *words, **env):
     ({"RUNNER_URL": "https://github.com/"}, ["RUNNER_URL"]),
     ({"RUNNER_URL": "https://github.com/a/b/c"}, ["RUNNER_URL", "a/b/c"]),
     ({"RUNNER_URL": "https://github.com/acme/widget/tree/main"}, ["RUNNER_URL"]),
-    ({"RUNNER_URL": "https://github.com/acme?x=1"}, ["RUNNER_URL"]),
     ({"RUNNER_URL": "https://user:pw@github.com/acme"}, ["RUNNER_URL"]),
     ({"RUNNER_URL": "https://github.com:99999/acme"}, ["RUNNER_URL"]),
     ({"RUNNER_NAME": "x" * 65}, ["RUNNER_NAME", "64"]),
@@ -73,7 +72,7 @@ def test_a_token_may_come_from_a_file_with_a_trailing_newline(run, world):
                           files={"/run/token": (token + "\r\n", 0o400, 1000)})
     pod.signal("TERM")
     lives.ended(pod, world, 0)
-    assert any("RUNNER_TOKEN_FILE" in line and "warn" in line for line in pod.log), pod.text  # the job's user can read it
+    assert any("RUNNER_TOKEN" in line and "/run/token" in line and "warn" in line for line in pod.log), pod.text  # the job's user can read it
 
 
 def test_values_are_trimmed(run, world):
@@ -93,11 +92,11 @@ def test_a_root_that_cannot_be_written(run, make_world):
 
 
 def test_a_cache_folder_that_cannot_be_written(run, make_world):
-    bad(run, make_world, 73, "/cold/triton", "TRITON_CACHE_DIR", TRITON_CACHE_DIR="/cold/triton", folders={"/cold": (0o755, 0)})
+    bad(run, make_world, 73, "/cold", "1000", "0755", "TRITON_CACHE_DIR", TRITON_CACHE_DIR="/cold/triton", folders={"/cold": (0o755, 0)})
 
 
 def test_a_work_folder_that_cannot_be_made(run, make_world):
-    bad(run, make_world, 73, "/cold/work", RUNNER_WORKDIR="/cold/work", folders={"/cold": (0o755, 0)})
+    bad(run, make_world, 73, "/cold", "RUNNER_WORKDIR", RUNNER_WORKDIR="/cold/work", folders={"/cold": (0o755, 0)})
 
 
 @pytest.mark.parametrize("argv, code, word", [(["--nonsense"], 64, "--nonsense"), (["-g"], 64, "-g"), (["--selftest=never"], 64, "never")])
@@ -207,7 +206,7 @@ MISTYPED = [
     ("v1", "registration", {"url": "__delete__"}, "url"), ("v1", "registration", {"url": 7}, "url"),
     ("v1", "registration", {"token": "__delete__"}, "token"), ("v1", "registration", {"token_schema": "Basic"}, "token_schema"),
     ("v1", "registration", {"url": "http://pipelines.example/x/"}, "https"), ("v1", "registration", {"use_v2_flow": "yes"}, "use_v2_flow"),
-    ("v1", "v1.pools", {"value": "__delete__"}, "value"), ("v1", "v1.pools", {"value.1.id": "1"}, "id"),
+    ("v1", "v1.pools", {"value": "__delete__"}, "value"), ("v1", "v1.pools", {"value.1.id": "one"}, "id"),
     ("v1", "v1.pools", {"value.1.id": 1.5}, "id"), ("v1", "v1.pools", {"value.1.name": None}, "name"),
     ("v1", "v1.lookup", {"value": {}}, "value"),
     ("v2", "v2.groups", {"runner_groups": "__delete__"}, "runner_groups"), ("v2", "v2.groups", {"runner_groups.1.id": "1"}, "id"),
