@@ -116,12 +116,12 @@ int flow_groups(struct flow *f, const char *want, struct deadline d, struct answ
 
 	if (groups_url(f, &c, e) < 0)
 		return -1;
-	c.quiet = f->kind == GH_V1; /* a 404 may only mean other routes */
+	c.quiet_for = f->kind == GH_V1 ? 404 : 0; /* it may only mean other routes */
 	rc = wire_ask(f->g, &c, d, &r, &status, e);
 	if (rc < 0 && status == 404 && f->kind == GH_V1 && !f->routed) {
 		if (v1_find_routes(f, d, e) < 0 || groups_url(f, &c, e) < 0)
 			return -1;
-		c.quiet = false;
+		c.quiet_for = 0;
 		rc = wire_ask(f->g, &c, d, &r, NULL, e);
 	}
 	if (rc < 0)

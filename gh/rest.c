@@ -44,7 +44,7 @@ int rest_get(struct gh *g, uint64_t id, struct deadline d, struct answer_found *
 	int rc, status = 0;
 
 	memset(out, 0, sizeof *out);
-	c.quiet = true;
+	c.quiet_for = 404;
 	if (runner_url(g, id, &c, e) < 0)
 		return -1;
 	if (rest_ask(g, &c, d, &r, &status, e) < 0)

@@ -130,7 +130,7 @@ static int find_installation(struct gh *g, const struct secret *jwt, struct dead
 			       gh_fault_text(FAULT_APP_ENTERPRISE)->remedy);
 	if (wire_entity(g, "/installation", &c.url, e) < 0)
 		return -1;
-	c.quiet = true;
+	c.quiet_for = 404;
 	if (wire_ask(g, &c, d, &r, &status, e) < 0)
 		return status == 404 ? search_installations(g, jwt, d, id, e) : -1;
 	rc = answer_installation(r.body.data, r.body.len, "", id, e);

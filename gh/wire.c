@@ -193,16 +193,43 @@ static void age_text(const struct wire_call *c, char *dst, size_t size)
 			      (long long)(c->cred_age_ms / 60000));
 }
 
+/* An answer that repeats the credential must not carry it into the log, nor its first half where the
+ * text was cut. */
+static void hide(char *text, const struct secret *cred)
+{
+	size_t n = cred == NULL ? 0 : cred->len, len;
+	const char *word = n == 0 ? "" : secret_reveal(cred);
+	char *at;
+
+	if (n < 8)
+		return;
+	while ((at = strstr(text, word)) != NULL) {
+		memmove(at + 3, at + n, strlen(at + n) + 1);
+		memcpy(at, "***", 3);
+	}
+	len = strlen(text);
+	for (size_t k = n - 1; k >= 4; k--) {
+		/* str_show ends a cut text with dots */
+		size_t dots = len >= 3 && memcmp(text + len - 3, "...", 3) == 0 ? 3 : 0;
+		if (k + dots > len || memcmp(text + len - dots - k, word, k) != 0)
+			continue;
+		memcpy(text + len - dots - k, "***", 4);
+		return;
+	}
+}
+
 int wire_refused(struct gh *g, const struct wire_call *c, const struct net_response *r,
 		 struct err *e)
 {
 	char message[400], type_key[96], age[48] = "";
 	const struct gh_fault_text *t;
 	struct gh_evidence v;
-	enum log_level level = c->quiet ? LL_DEBUG : LL_WARN;
+	bool quiet = c->quiet || c->quiet_for == r->status;
+	enum log_level level = quiet ? LL_DEBUG : LL_WARN;
 
 	answer_message(r->body.data != NULL ? r->body.data : (const unsigned char *)"", r->body.len,
 		       message, sizeof message, type_key, sizeof type_key);
+	hide(message, c->cred);
 	gather(g, c, r, message, type_key, &v);
 	t = gh_fault_text(gh_diagnose(&v));
 	age_text(c, age, sizeof age);

@@ -41,7 +41,8 @@ struct wire_call {
 	int64_t cred_age_ms;	/* -1: not known */
 	const struct buf *body; /* NULL: none */
 	enum net_retry retry;
-	bool quiet; /* a refusal is an answer here: logged at debug */
+	bool quiet;    /* a refusal is an answer here: logged at debug */
+	int quiet_for; /* ... only when it has this status; 0: none */
 };
 
 /* net_call with the headers of the style. Whatever the status, 0 with *r (to be freed); -1 with *e
