@@ -88,7 +88,7 @@ def test_no_agent_in_the_root(run, make_world):
 
 
 def test_a_root_that_cannot_be_written(run, make_world):
-    bad(run, make_world, 73, harness.ROOT, "1000", root_mode=0o555, root_owner=0)
+    bad(run, make_world, 73, harness.ROOT, "1000", "RUNNER_ROOT", root_mode=0o555, root_owner=0)
 
 
 def test_a_cache_folder_that_cannot_be_written(run, make_world):
