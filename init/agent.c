@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <sys/wait.h>
 
-#define RETRY_FIRST_MS	1000
-#define RETRY_CAP_MS	60000
+#define RETRY_FIRST_MS	500
+#define RETRY_CAP_MS	30000
 /* A replaced registration whose session ends this soon lost a race against the old holder. */
 #define LOST_AT_ONCE_MS 60000
 
@@ -67,7 +67,7 @@ static void terminated(const struct agent_facts *f, struct agent_verdict *v)
 	case TAP_VERSION:
 		over(v, XC_VERSION,
 		     "GitHub refuses this runner version as too old: rebuild the "
-		     "image with a newer runner");
+		     "image with a newer RUNNER_VERSION");
 		return;
 	case TAP_NO_PERMISSION:
 		over(v, XC_FILES, "the agent cannot use its directories: its last line names one");
@@ -132,7 +132,7 @@ static void update(const struct agent_facts *f, struct agent_verdict *v)
 	if (f->disable_update) {
 		over(v, XC_AGAIN,
 		     "the agent wants to update itself although RUNNER_DISABLE_UPDATE "
-		     "forbids it: rebuild the image with a newer runner, or allow it");
+		     "forbids it: rebuild the image with a newer RUNNER_VERSION, or allow it");
 		return;
 	}
 	if (!f->listened && f->updates >= AGENT_UPDATES_MAX) {
@@ -201,7 +201,7 @@ void agent_judge(const struct agent_facts *f, struct agent_verdict *v)
 	case EXIT_DEPRECATED:
 		over(v, XC_VERSION,
 		     "GitHub refuses this runner version as too old: rebuild the "
-		     "image with a newer runner");
+		     "image with a newer RUNNER_VERSION");
 		break;
 	default:
 		if (code > XC_SIGNAL && code <= XC_SIGNAL + 64) {

@@ -11,9 +11,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define AGENT_RETRIES_MAX 10 /* exits with "retryable" in a row, as RunnerService.js counts them   \
-			      */
-#define AGENT_UPDATES_MAX 3  /* updates in a row without ever listening */
+#define AGENT_RETRIES_MAX 7 /* exits with "retryable" in a row: about a minute of trying */
+#define AGENT_UPDATES_MAX 3 /* updates in a row without ever listening */
 
 struct agent_facts {
 	int wait_status;     /* as waitpid gave it */

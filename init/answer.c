@@ -282,10 +282,6 @@ static void registered(struct run *r)
 	r->facts.replaced = r->runner.replaced;
 	r->facts.job_started = false;
 	r->facts.job_done = false;
-	log_event(LL_INFO, "registered",
-		  LOG_FIELDS(LOG_STR("name", r->runner.name), LOG_NUM("id", r->runner.id)),
-		  "runner \"%s\" (id %llu) %s", r->runner.name, (unsigned long long)r->runner.id,
-		  r->runner.flow == GH_JIT ? "taken from the JIT configuration" : "registered");
 	memset(&en, 0, sizeof en);
 	en.id = r->runner.id;
 	(void)str_copy(en.name, sizeof en.name, r->runner.name);

@@ -51,9 +51,9 @@ struct config {
 	unsigned n_caches;
 	struct { /* what the checks are measured by */
 		char image[256], python[1024], cuda[16], suffix[32];
-		unsigned gpus;			 /* 0: not said */
-		double gemm_tflops, copy_gbs;	 /* < 0: by model, 0: none */
-		uint64_t gpu_max_used;		 /* bytes; 0: any */
+		unsigned gpus;		      /* 0: not said */
+		double gemm_tflops, copy_gbs; /* < 0: by model, 0: none */
+		uint64_t gpu_max_used;	      /* bytes; 0: any */
 	} expect;
 	uint64_t cache_min_free;
 	enum log_level log_level;

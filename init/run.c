@@ -255,7 +255,7 @@ static void reports(struct run *r)
 static void turn(struct run *r)
 {
 	r->loop.fds[SLOT_REGISTRAR] = r->reg.sock;
-	r->loop.fds[SLOT_TAP] = r->tap_silent ? -1 : r->tap.report_r;
+	r->loop.fds[SLOT_TAP] = r->tap_deaf ? -1 : r->tap.report_r;
 	r->loop.fds[SLOT_STEP] = r->step.fd;
 	r->loop.fds[SLOT_WATCH] = r->watch.fd;
 	loop_wait(&r->loop, nearest(r));

@@ -101,7 +101,9 @@ struct run {
 	/* the agent */
 	struct proc agent;
 	struct tap tap;
-	bool tap_ended, tap_silent, looked;
+	bool tap_ended; /* both streams were copied to their end */
+	bool tap_deaf;	/* its report pipe ended */
+	bool looked;
 	bool agent_killed; /* by init */
 	int64_t ended_ms;  /* monotonic, of the agent's end */
 	int64_t oom_before;

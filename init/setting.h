@@ -50,7 +50,8 @@ int setting_index(const char *name);
 /* Setters, config_set.c. */
 setting_set set_bool, set_duration, set_bytes, set_text, set_path, set_secret, set_token, set_url,
 	set_name, set_labels, set_group, set_work, set_root, set_user, set_app_id, set_installation,
-	set_gate, set_gpu, set_count, set_floor, set_log_form, set_log_level, set_proxy, set_nothing;
+	set_gate, set_gpu, set_count, set_floor, set_log_form, set_log_level, set_proxy,
+	set_nothing;
 
 /* A host name as a runner's name: what JSON and people dislike becomes '-', more than 64 bytes are
  * cut and end in a hash of the whole, so that two long names stay two. 0, or -1 when nothing usable

@@ -54,7 +54,7 @@ void run_agent_start(struct run *r)
 	int rc;
 
 	r->tap_ended = false;
-	r->tap_silent = false;
+	r->tap_deaf = false;
 	r->looked = false;
 	r->job = false;
 	r->lost_ms = 0;
@@ -166,17 +166,18 @@ static void line(struct run *r, const struct tap_report *t)
 void run_tap_reports(struct run *r)
 {
 	struct tap_report t;
+	int n;
 
-	int got;
-
-	if (r->tap.report_r < 0 || r->tap_silent)
+	if (r->tap.report_r < 0 || r->tap_deaf)
 		return;
-	while ((got = tap_next(&r->tap, &t)) == 1) {
+	while ((n = tap_next(&r->tap, &t)) == 1) {
 		t.text[sizeof t.text - 1] = '\0';
 		t.result[sizeof t.result - 1] = '\0';
 		line(r, &t);
 	}
-	r->tap_silent = got < 0; /* its end of the pipe is closed: readable for ever */
+	/* The tap is gone. An ended pipe is readable for ever: watching it would be a busy loop. */
+	if (n < 0)
+		r->tap_deaf = true;
 }
 
 /* PID 1 holds the read ends, so what the agent wrote meanwhile waits in the pipes. */
@@ -187,7 +188,7 @@ void run_tap_lost(struct run *r)
 	if (r->tap_ended || r->tap.out_r < 0)
 		return;
 	log_warn("tap", "the tap ended unexpectedly: starting it again");
-	r->tap_silent = false;
+	r->tap_deaf = false;
 	if (tap_restart(&r->tap, &e) != 0)
 		log_error("tap", "%s", e.text);
 	/* Lines may have been lost with it: the tree says whether a job runs. */

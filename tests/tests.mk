@@ -113,3 +113,4 @@ include tests/net/net.mk
 include tests/gh/gh.mk
 include tests/model/model.mk
 include tests/probes/probes.mk
+include tests/chaos/chaos.mk

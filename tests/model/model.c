@@ -2,8 +2,8 @@
  * The model of the life cycle: explores the table that init itself compiles (init/life.def).
  *
  * Beside the table's state the model keeps what is true at GitHub, from the events alone: after
- * "about to add" a runner may exist, after a confirmed removal it does not. Any event may come at any
- * time, also those that no order explains. Shown, for every sequence of up to 8 events from the
+ * "about to add" a runner may exist, after a confirmed removal it does not. Any event may come at
+ *any time, also those that no order explains. Shown, for every sequence of up to 8 events from the
  * start, from every state that a life can be in, and then for sequences of any length:
  *
  *	- whenever a runner may exist, the table's state says so;
@@ -11,7 +11,8 @@
  *	- after a stop signal nothing is registered, written, started or waited for anew;
  *	- no wish of init's own interrupts a job;
  *	- the agent is only started with a registration;
- *	- whoever enters a state that waits for something has ordered it, so that none waits for ever;
+ *	- whoever enters a state that waits for something has ordered it, so that none waits for
+ *ever;
  *	- an end can be reached from everywhere.
  */
 #include "base/exitcode.h"
@@ -70,10 +71,10 @@ static bool truth(bool exists, enum life_event ev)
 static bool goes_on(enum life_state s)
 {
 	static const bool on[LIFE__MAX] = {
-		[LIFE_DIRS] = true,	   [LIFE_GATE] = true,	      [LIFE_PREPARING] = true,
-		[LIFE_REGISTERING] = true, [LIFE_ADDING] = true,      [LIFE_WRITING] = true,
-		[LIFE_CONNECTING] = true,  [LIFE_LISTENING] = true,   [LIFE_BUSY] = true,
-		[LIFE_LEAVING] = true,	   [LIFE_ASKING] = true,      [LIFE_JUDGING] = true,
+		[LIFE_DIRS] = true,	   [LIFE_GATE] = true,	    [LIFE_PREPARING] = true,
+		[LIFE_REGISTERING] = true, [LIFE_ADDING] = true,    [LIFE_WRITING] = true,
+		[LIFE_CONNECTING] = true,  [LIFE_LISTENING] = true, [LIFE_BUSY] = true,
+		[LIFE_LEAVING] = true,	   [LIFE_ASKING] = true,    [LIFE_JUDGING] = true,
 		[LIFE_WAITING] = true,	   [LIFE_RENEWING] = true,
 	};
 
@@ -120,7 +121,8 @@ static uint64_t answers(enum life_state s)
 		[LIFE_PREPARING] = EV(READY) | EV(LOST),
 		[LIFE_REGISTERING] = EV(ABOUT) | EV(REGISTERED) | EV(REFUSED) | EV(UNSETTLED),
 		[LIFE_ADDING] = EV(REGISTERED) | EV(REFUSED) | EV(UNSETTLED) | EV(LOST),
-		[LIFE_FINISHING] = EV(ABOUT) | EV(REGISTERED) | EV(REFUSED) | EV(UNSETTLED) | EV(LOST),
+		[LIFE_FINISHING] =
+			EV(ABOUT) | EV(REGISTERED) | EV(REFUSED) | EV(UNSETTLED) | EV(LOST),
 		[LIFE_SETTLING] = EV(REGISTERED) | EV(REFUSED) | EV(UNSETTLED) | EV(LOST),
 		[LIFE_WRITING] = EV(STEP_OK) | EV(STEP_FAILED),
 		[LIFE_CONNECTING] = EV(LISTENING) | EV(AGENT_END) | EV(NOT_UP) | EV(END),

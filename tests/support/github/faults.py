@@ -33,10 +33,11 @@ class Faults:
         self.rules = []
         self._chaos = None
 
-    def chaos(self, seed, latency=(0.0, 0.0), rate=0.0, kinds=("reset-before", "reset-after", "stall-after", "502")):
-        """Every request waits a uniform time of ``latency`` and meets one of ``kinds`` with probability ``rate``; reproducible by seed."""
+    def chaos(self, seed, latency=(0.0, 0.0), rate=0.0, kinds=("reset-before", "reset-after", "stall-after", "502"), spare=()):
+        """Every request waits a uniform time of ``latency`` and meets one of ``kinds`` with probability ``rate``; reproducible by seed.
+        Steps that begin with one of ``spare`` only wait: the agent's own requests, when its robustness is not the question."""
         self._random = random.Random(seed)
-        self._chaos = {"latency": tuple(latency), "rate": rate, "kinds": list(kinds)}
+        self._chaos = {"latency": tuple(latency), "rate": rate, "kinds": list(kinds), "spare": tuple(spare)}
 
     @staticmethod
     def _matches(rule, req):
@@ -63,7 +64,7 @@ class Faults:
             return rule
         if self._chaos and not (req.step or "").startswith(("broker.message", "v1.message")):
             rule = {"delay": self._random.uniform(*self._chaos["latency"])}
-            if self._random.random() < self._chaos["rate"]:
+            if self._random.random() < self._chaos["rate"] and not (req.step or "").startswith(self._chaos["spare"]):
                 kind = self._random.choice(self._chaos["kinds"])
                 self.fired += 1
                 if kind == "502":
