@@ -1,6 +1,7 @@
 /*
- * The only source of randomness that Mbed TLS gets: getrandom(2). Called with no flags it waits until the kernel's
- * pool is seeded and then never blocks; at most 256 bytes are asked for, which it gives without being interrupted.
+ * The only source of randomness that Mbed TLS gets: getrandom(2). Called with no flags it waits
+ * until the kernel's pool is seeded and then never blocks; at most 256 bytes are asked for, which
+ * it gives without being interrupted.
  */
 #include <mbedtls/build_info.h>
 

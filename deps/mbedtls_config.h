@@ -1,7 +1,8 @@
 /*
- * What is built of Mbed TLS: a TLS 1.2 and 1.3 client that verifies X.509 chains, and RSA keys. No server, no file or
- * socket access (we read the CA bundle and own the sockets), no self test, no DTLS, no static-key, CBC or MD5 suites.
- * The library's own check_config.h refuses combinations that do not fit together.
+ * What is built of Mbed TLS: a TLS 1.2 and 1.3 client that verifies X.509 chains, and RSA keys. No
+ * server, no file or socket access (we read the CA bundle and own the sockets), no self test, no
+ * DTLS, no static-key, CBC or MD5 suites. The library's own check_config.h refuses combinations
+ * that do not fit together.
  */
 #ifndef INIT_MBEDTLS_CONFIG_H
 #define INIT_MBEDTLS_CONFIG_H
@@ -15,8 +16,9 @@
 #define MBEDTLS_ERROR_C
 
 /*
- * Entropy comes from getrandom(2) alone, through deps/getrandom.c. The library's own poll uses getrandom only with glibc;
- * with musl it would open /dev/urandom, which a container need not have and which never waits for the first seed.
+ * Entropy comes from getrandom(2) alone, through deps/getrandom.c. The library's own poll uses
+ * getrandom only with glibc; with musl it would open /dev/urandom, which a container need not have
+ * and which never waits for the first seed.
  */
 #define MBEDTLS_NO_PLATFORM_ENTROPY
 #define MBEDTLS_ENTROPY_HARDWARE_ALT
@@ -34,8 +36,9 @@
 #define MBEDTLS_CIPHER_C
 
 /*
- * Digests. SHA-1 is here for one reason: without it a root certificate that signed itself with SHA-1 (several in every
- * CA bundle) cannot be parsed. A chain's other signatures are still held to the default profile, which has no SHA-1.
+ * Digests. SHA-1 is here for one reason: without it a root certificate that signed itself with
+ * SHA-1 (several in every CA bundle) cannot be parsed. A chain's other signatures are still held to
+ * the default profile, which has no SHA-1.
  */
 #define MBEDTLS_MD_C
 #define MBEDTLS_SHA1_C
@@ -91,8 +94,9 @@
 #define MBEDTLS_SSL_SERVER_NAME_INDICATION
 #define MBEDTLS_SSL_SESSION_TICKETS
 #define MBEDTLS_SSL_ALPN
-/* A server may send records of the full 16 KiB; our requests are small and go out in records of 4 KiB at most. */
-#define MBEDTLS_SSL_IN_CONTENT_LEN 16384
+/* A server may send records of the full 16 KiB; our requests are small and go out in records of 4
+ * KiB at most. */
+#define MBEDTLS_SSL_IN_CONTENT_LEN  16384
 #define MBEDTLS_SSL_OUT_CONTENT_LEN 4096
 
 /* TLS 1.3 needs the PSA layer. No key of ours is ever stored through it. */

@@ -158,7 +158,7 @@ static int fetch_app_token(struct gh *g, struct deadline d, struct err *e)
 	if (rc == 0)
 		rc = wire_ask(g, &c, d, &r, NULL, e);
 	secret_wipe(&jwt);
-	if (rc < 0)
+	if (rc != 0)
 		return -1;
 	rc = answer_token(r.body.data, r.body.len, &t, e);
 	net_response_free(&r);

@@ -164,7 +164,7 @@ static int once(struct net *n, const struct net_op *op, const struct net_request
 int net_exchange(struct net *n, const struct net_request *q, struct deadline d,
 		 struct net_response *r, struct net_failure *f, struct err *e)
 {
-	struct net_failure unused;
+	struct net_failure unused = {0};
 	struct net_op op = {.cancel_fd = n->c.cancel_fd,
 			    .d = deadline_min(d, deadline_in(n->c.exchange_ms)),
 			    .began_ms = clock_mono_ms(),

@@ -150,7 +150,7 @@ static void server_failed(struct resolve *r, struct resolve_lookup *l, size_t k,
 	l->why[k] = why;
 	for (size_t i = 0; i < r->conf.n_servers; i++)
 		all = all && l->failed[i];
-	if (l->sends % r->conf.n_servers != 0)
+	if (r->conf.n_servers > 1 && l->sends % r->conf.n_servers != 0)
 		l->next_ms = clock_mono_ms(); /* the next server need not wait */
 	if (!all || l->sends < ROUNDS_FAILED * r->conf.n_servers)
 		return;

@@ -13,10 +13,11 @@ static struct run r; /* large, and this is always a process of its own */
 
 static void label(struct probe_verdict *v, const char *fmt, const char *value)
 {
-	char *dst = v->labels[v->n_labels];
+	char *dst;
 
 	if (value[0] == 0 || v->n_labels == PROBE_LABELS_MAX)
 		return;
+	dst = v->labels[v->n_labels];
 	if (str_fmt(dst, PROBE_LABEL_MAX, "%s%s", fmt, value) < 0) {
 		dst[0] = 0;
 		return;
