@@ -15,7 +15,7 @@ static void label(struct probe_verdict *v, const char *fmt, const char *value)
 {
 	char *dst;
 
-	if (value[0] == 0 || v->n_labels == PROBE_LABELS_MAX)
+	if (value[0] == 0 || v->n_labels >= PROBE_LABELS_MAX)
 		return;
 	dst = v->labels[v->n_labels];
 	if (str_fmt(dst, PROBE_LABEL_MAX, "%s%s", fmt, value) < 0) {

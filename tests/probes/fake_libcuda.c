@@ -3,6 +3,7 @@
  * FAKE_CUDA: "init=CODE", "context=CODE", "flip" (one bit of what is written is wrong when read),
  * "slow" (copies crawl), "abort", "hang"; unset: healthy.
  */
+#include <poll.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -136,7 +137,7 @@ int cuMemcpyHtoD_v2(uint64_t to, const void *from, size_t n)
 	if (strcmp(mode(), "flip") == 0)
 		((unsigned char *)(uintptr_t)to)[n / 3] ^= 4;
 	if (strcmp(mode(), "slow") == 0)
-		usleep(200000);
+		(void)poll(NULL, 0, 200);
 	return 0;
 }
 

@@ -3,7 +3,6 @@ breaks one thing."""
 import json
 import os
 import shutil
-import stat
 import subprocess
 
 HERE = os.path.dirname(os.path.abspath(__file__))

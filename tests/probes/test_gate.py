@@ -1,9 +1,6 @@
 """The gate, the watch while idle, and the look at the card at the end; through the functions that init/ calls."""
 import os
-import subprocess
 import time
-
-import pytest
 
 import node as nodes
 
