@@ -5,10 +5,10 @@ import pty
 import re
 import subprocess
 
+import jsonschema
 import pytest
 
 import node as nodes
-import schema
 
 SCHEMA = json.load(open(os.path.join(nodes.TOP, "probes/selftest.schema.json")))
 
@@ -133,19 +133,19 @@ def test_what_the_network_says(node, net, api, clock):
 
 def test_json_follows_the_schema_healthy_and_not(node):
     report = node.selftest(INIT_IMAGE="cu129-torch2.10-tl-65dbc98 \"quoted\" \\ caf\u00e9")[""]
-    schema.check(SCHEMA, report)
+    jsonschema.validate(report, SCHEMA)
     assert report["image"].startswith('cu129-torch2.10-tl-65dbc98 "quoted"')
     node.order.update(open="EPERM")
     node.smi(body="printf '\\001\\\\\"\\377' >&2; exit 1")
-    schema.check(SCHEMA, node.selftest()[""])
-    schema.check(SCHEMA, node.selftest("build")[""])
+    jsonschema.validate(node.selftest()[""], SCHEMA)
+    jsonschema.validate(node.selftest("build")[""], SCHEMA)
 
 
 def test_the_schema_refuses_what_is_not_a_report(node):
     report = node.selftest(only="sys.clock")[""]
     for change in ({"result": "good"}, {"schema": 2}, {"extra": 1}, {"started": "yesterday"}, {"checks": [{"id": "a.b"}]}):
-        with pytest.raises(AssertionError):
-            schema.check(SCHEMA, dict(report, **change))
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate(dict(report, **change), SCHEMA)
 
 
 def test_plain_lines_hold_no_colour_and_say_remedy_and_action(node):
