@@ -90,7 +90,7 @@ static void interrupt(struct run *r)
 static void late_actions(struct run *r, uint32_t a)
 {
 	if (a & ACT_DRAIN) {
-		log_info("drain", "waiting up to %lld s for the running job",
+		log_info("drain", "draining: waiting up to %lld s for the running job",
 			 (long long)(deadline_left_ms(r->plan.cancel) / 1000));
 		run_arm(r, TIMER_CANCEL, r->plan.cancel);
 	}

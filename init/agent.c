@@ -28,7 +28,7 @@ static void over(struct agent_verdict *v, int code, const char *why)
 	v->what = AGENT_OVER;
 	v->code = code;
 	v->delay_ms = 0;
-	(void)str_copyn(v->why, sizeof v->why, why, sizeof v->why - 1);
+	(void)str_fmt(v->why, sizeof v->why, "%s", why);
 }
 
 /* Names the fact first; the text of a line is the agent's and stays in the log where it was. */

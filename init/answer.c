@@ -17,6 +17,7 @@
 #define RESPAWNS_MAX   5     /* in a row, while registering */
 #define RENEW_MS       30000 /* a removal that nobody waits for */
 #define PREDECESSOR_MS 20000
+#define HINT_MS	       1000 /* from a job's assignment to the agent's line about it */
 
 /* ---- orders ---- */
 
@@ -193,7 +194,11 @@ void run_order_ask(struct run *r)
 		return;
 	}
 	if (!r->known || (!secret_present(&k->pat) && !secret_present(&k->app_key))) {
-		run_post(r, EV_UNSURE);
+		/* A job may have been handed out this very moment: the agent says so shortly. */
+		if (r->state == LIFE_YIELDING)
+			run_arm(r, TIMER_ORDER, deadline_min(r->plan.cancel, deadline_in(HINT_MS)));
+		else
+			run_post(r, EV_UNSURE);
 		return;
 	}
 	if (registrar_remove(&r->reg, &r->runner, true, false, due) != 0) {

@@ -131,40 +131,27 @@ static void do_register(struct worker *w)
 	gh_set_cancel(w->gh, -1);
 }
 
-/* A pause that an order does not cut short: what could be more urgent than the removal? */
-static void pause_ms(int64_t ms)
-{
-	(void)poll(NULL, 0, (int)ms);
-}
-
+/* gh_remove repeats what may be repeated, also a refusal because of a job, until its deadline. When
+ * the agent was killed within a job, GitHub may hold the runner for ten minutes: a part of the time
+ * is then kept to end at least the agent's session, with the agent's own key, so that the next
+ * start under this name meets no conflict. The key is in the files of the registration that this
+ * very process made; a replacement has none. */
 static int remove_within(struct worker *w, const struct gh_runner *r, bool if_idle, bool killed,
 			 struct deadline d)
 {
+	bool session = killed && w->ours.id == r->id && w->ours.n_files > 0;
 	struct gh_removal *m = &w->report.removal;
 	struct err e = ERR_INIT, ignored = ERR_INIT;
 	int rc;
 
 	memset(m, 0, sizeof *m);
 	m->what = GH_NOT_REMOVED;
-	for (;;) {
-		memset(&e, 0, sizeof e);
-		rc = client(w, &e);
-		if (rc == 0)
-			rc = gh_remove(w->gh, r, if_idle, d, m, &e);
-		if (rc == 0 || m->what != GH_BUSY)
-			break;
-		/* The key that ends it is in the files of the registration that this very process
-		 * made; a replacement has none. */
-		if (killed && w->ours.id == r->id && w->ours.n_files > 0) {
-			struct deadline s = deadline_min(d, deadline_in(SESSION_MS));
-
-			(void)gh_end_session(w->gh, &w->ours, s, &ignored);
-			killed = false;
-		}
-		if (deadline_left_ms(d) < 2 * (int64_t)BUSY_PAUSE_MS)
-			break;
-		pause_ms(BUSY_PAUSE_MS);
-	}
+	rc = client(w, &e);
+	if (rc == 0)
+		rc = gh_remove(w->gh, r, if_idle, session ? deadline_minus(d, SESSION_MS) : d, m,
+			       &e);
+	if (rc != 0 && m->what == GH_BUSY && session)
+		(void)gh_end_session(w->gh, &w->ours, d, &ignored);
 	w->report.err = e;
 	if (rc == 0 && m->what != GH_BUSY)
 		w->owns = false;

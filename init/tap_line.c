@@ -33,6 +33,8 @@ static const struct text texts[] = {
 	{"Runner update in progress, do not shutdown runner.", TAP_UPDATING, true, false},
 	{"Runner update process finished.", TAP_UPDATED, true, false},
 	{"Runner is not configured.", TAP_NOT_CONFIGURED, true, false},
+	{"Permission to read the directory contents is required for ", TAP_NO_PERMISSION, false,
+	 false},
 	{"Exiting...", TAP_EXITING, true, false},
 	{"An error occured: ", TAP_VERSION, false,
 	 false}, /* so spelled where the version is refused */

@@ -1,6 +1,6 @@
 # Everything that tests. Included by the Makefile; each target below also stands alone.
 
-.PHONY: demo test unit unit-build lint format fuzz fuzz-build coverage e2e test-long test-containers bench soak chaos
+.PHONY: demo test unit unit-build lint format fuzz fuzz-build coverage e2e test-long test-containers bench soak
 jobs := $(shell nproc)
 
 # The steps of `make test`, in this order. `tests/run-all` adds up what they counted.
@@ -31,7 +31,7 @@ test-containers:
 	@$(MAKE) --no-print-directory -j$(jobs) all
 	@PYTEST_WORKERS=0 tests/run-pytest test-containers tests/containers $(PYTEST_FLAGS)
 
-bench soak chaos: build/init
+bench soak: build/init
 	@tests/bench/$@
 
 # ---- The checking build: the machine's own libc, address and undefined sanitizers ----------------------------------

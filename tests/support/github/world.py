@@ -185,6 +185,10 @@ class World:
 
     def end_session(self, runner):
         runner["session"] = None
+        job = runner["job"]
+        if job is not None and job["state"] == "assigned":  # handed out but never acquired: the next runner may have it
+            job.update(state="queued", runner=None, locked_until=0.0)
+            runner["job"] = None
         self.changed.notify_all()
 
     # jobs
