@@ -5,7 +5,6 @@ import time
 
 import pytest
 
-import harness
 import lives
 
 INIT = "/opt/init/init"
