@@ -133,7 +133,8 @@ enum group_watch { WATCH_NO, WATCH_CHEAP, WATCH_HEAVY };
 
 struct group {
 	int budget_ms;
-	bool heavy; /* loads the GPU: one at a time */
+	bool heavy; /* loads the GPU, or must find it idle: one at a time, in the order of enum
+		       group_id */
 	enum group_watch watch;
 	void (*run)(struct ctx *c);
 };

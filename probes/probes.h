@@ -53,7 +53,7 @@ struct probe_settings {
 	const char *version;	   /* of init, for the report */
 	const char *image;	   /* INIT_IMAGE, else TILEOPS_RUNNER_IMAGE: name of the image */
 	const char *python;	   /* INIT_PYTHON; unset: python3 in PATH */
-	const char *expect_cuda;   /* INIT_EXPECT_CUDA, "12.9": what torch must be built for */
+	const char *expect_cuda;   /* INIT_EXPECT_CUDA, "12.9" or "any": what torch is built for */
 	const char *expect_suffix; /* INIT_EXPECT_SUFFIX, "cu129": local version of torch's trio */
 	unsigned expect_gpus;	   /* INIT_EXPECT_GPUS; 0: not said */
 	double floor_gemm_tflops;  /* INIT_FLOOR_GEMM_TFLOPS; < 0: by model, 0: none */

@@ -11,7 +11,8 @@ const struct group probe_groups[GROUP__MAX] = {
 	[G_NODES] = {FAST, false, WATCH_CHEAP, group_nodes},
 	[G_DRIVER] = {FAST, false, WATCH_CHEAP, group_driver},
 	[G_COUNT] = {FAST, false, WATCH_CHEAP, group_count},
-	[G_SMI] = {FAST, false, WATCH_HEAVY, group_smi},
+	/* before what loads the card: it must not see our own work as an earlier job's */
+	[G_SMI] = {FAST, true, WATCH_HEAVY, group_smi},
 	[G_CACHE] = {FAST, false, WATCH_NO, group_cache},
 	[G_RUNNER] = {FAST, false, WATCH_NO, group_runner},
 	[G_AGENT] = {FAST, false, WATCH_NO, group_agent},

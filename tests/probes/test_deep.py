@@ -106,6 +106,14 @@ def test_84_everything_in_the_deep_tier_hangs_and_it_still_ends_in_time(card):
     assert found["gpu.cublas"]["result"] == "unknown"
 
 
+def test_the_tool_is_asked_before_the_card_is_loaded(card):
+    """The report must not show our own process as one that an earlier job left behind."""
+    card.smi(body="date +%%s%%N >%s/asked; sleep 1; cat %s/healthy.xml" % (card.tmp, nodes.DATA))
+    card.script("python-of-ours", "#!/bin/sh\n[ -e %s/cuda ] || date +%%s%%N >%s/cuda\nexec /usr/bin/python3 \"$@\"\n" % (card.tmp, card.tmp))
+    card.selftest("deep", only="gpu.smi,gpu.context", INIT_PYTHON=card.bin + "/python-of-ours")
+    assert int(open(card.tmp + "/cuda").read()) - int(open(card.tmp + "/asked").read()) >= 1_000_000_000
+
+
 def test_the_scratch_directory_is_gone_afterwards(card):
     before = {d for d in os.listdir("/tmp") if d.startswith("init-selftest.")}
     card.selftest("deep", only="gpu.context")

@@ -144,6 +144,16 @@ def test_a_cu132_image_needs_settings_and_no_other_init(site):
     is_(found, "stack.cuda", "pass", "+cu132", "CUDA 13.2")
 
 
+def test_wheels_without_a_local_version_need_any(site):
+    for name in ("torch", "torchvision", "torchaudio"):
+        site.dist(name, PINS[name])
+    is_(build(site, only="stack.cuda"), "stack.cuda", "fail", "expected +cu129")
+    is_(build(site, only="stack.cuda", INIT_EXPECT_SUFFIX="any"), "stack.cuda", "pass")
+    site.module("torch/version.py", "cuda = '13.0'\n")
+    is_(build(site, only="stack.cuda", INIT_EXPECT_SUFFIX="any"), "stack.cuda", "fail", "13.0")
+    is_(build(site, only="stack.cuda", INIT_EXPECT_SUFFIX="any", INIT_EXPECT_CUDA="any"), "stack.cuda", "pass")
+
+
 def test_a_pin_that_is_missing_or_moved(site):
     site.remove("numpy")
     site.dist("ml_dtypes", "0.5.3")
