@@ -55,9 +55,9 @@ build/init: build/init.full tests/prove-static
 	@tests/prove-static $@.new
 	@mv $@.new $@
 
-build/init.full: $(sources:%.c=build/obj/%.o)
+build/init.full: $(sources:%.c=build/obj/%.o) init/pid1.ld
 	@echo "  link  build/init"
-	@$(musl_cc) $(ship) $(shipld) -o $@ $^ -L$(DEPS)/musl/lib $(libs)
+	@$(musl_cc) $(ship) $(shipld) -o $@ $(filter %.o,$^) -Wl,-T,init/pid1.ld -L$(DEPS)/musl/lib $(libs)
 
 build/obj/%.o: %.c build/flags | $(DEPS)/musl
 	@mkdir -p $(@D)

@@ -16,23 +16,22 @@
 #define NR_PIDFD_SEND_SIGNAL 424
 #define NR_PIDFD_OPEN	     434
 
-#define PIDS_MAX   (1 << 22) /* the kernel's ceiling of pid_max */
-#define TREE_MAX   32768     /* processes one pass can hold */
-#define ROUNDS_MAX 32	     /* looks for newly forked processes before a tree is called a bomb */
+#define TREE_MAX   8192 /* processes one pass can hold; more are taken pass by pass */
+#define SLOTS	   (2 * TREE_MAX)
+#define ROUNDS_MAX 32 /* looks for newly forked processes before a tree is called a bomb */
 #define DIR_BYTES  8192
 
 struct node {
 	pid_t pid, parent;
 };
 
-/* Everything below us, breadth first. Static, so that a stop needs no memory; its pages are only
- * touched when there is something to kill. `seen` has one bit a pid and is wiped through `nodes`.
- */
+/* Everything below us, breadth first, with an index by pid. Static, so that a stop needs no memory;
+ * its pages are only touched when there is something to kill. */
 static struct {
 	size_t n;
 	bool full; /* more than TREE_MAX */
 	struct node nodes[TREE_MAX];
-	uint8_t seen[PIDS_MAX / 8];
+	uint16_t slots[SLOTS]; /* 1 + index into nodes, 0: free; hashed by pid, linear probing */
 } tree;
 
 struct stat_line {
@@ -152,9 +151,19 @@ static int each_number(const char *path, void (*fn)(pid_t n, void *arg), void *a
 
 /* ---- collecting the tree ---- */
 
+/* The slot that holds pid, or the free one where it belongs. */
+static uint16_t *slot_of(pid_t pid)
+{
+	size_t i = (size_t)pid % SLOTS; /* pids come in runs, so neighbours do not collide */
+
+	while (tree.slots[i] != 0 && tree.nodes[tree.slots[i] - 1].pid != pid)
+		i = (i + 1) % SLOTS;
+	return &tree.slots[i];
+}
+
 static bool seen(pid_t pid)
 {
-	return pid > 0 && pid < PIDS_MAX && (tree.seen[pid / 8] & (1U << (pid % 8))) != 0;
+	return pid > 0 && *slot_of(pid) != 0;
 }
 
 static bool among(pid_t pid, const pid_t *spare, size_t n)
@@ -167,20 +176,22 @@ static bool among(pid_t pid, const pid_t *spare, size_t n)
 
 static void add(pid_t pid, pid_t parent)
 {
-	if (pid <= 0 || pid >= PIDS_MAX || seen(pid))
+	uint16_t *slot = slot_of(pid);
+
+	if (*slot != 0)
 		return;
 	if (tree.n == TREE_MAX) {
 		tree.full = true;
 		return;
 	}
-	tree.seen[pid / 8] = (uint8_t)(tree.seen[pid / 8] | (1U << (pid % 8)));
 	tree.nodes[tree.n++] = (struct node){pid, parent};
+	*slot = (uint16_t)tree.n;
 }
 
 static void wipe(void)
 {
-	for (size_t i = 0; i < tree.n; i++)
-		tree.seen[tree.nodes[i].pid / 8] = 0;
+	if (tree.n > 0)
+		memset(tree.slots, 0, sizeof tree.slots);
 	tree.n = 0;
 	tree.full = false;
 }
@@ -345,16 +356,16 @@ int killtree_pass(const pid_t *spare, size_t n_spare)
 	wipe();
 	do {
 		last = tree.n;
-		if (collect(getpid(), spare, n_spare, stop_one) < 0 || tree.full)
+		if (collect(getpid(), spare, n_spare, stop_one) < 0)
 			return -1;
-	} while (tree.n > last && ++round < ROUNDS_MAX);
+	} while (tree.n > last && !tree.full && ++round < ROUNDS_MAX);
 	for (size_t i = 0; i < tree.n; i++) {
 		if (ended(tree.nodes[i].pid))
 			continue;
 		(void)hit(&tree.nodes[i], SIGKILL);
 		found++;
 	}
-	return round == ROUNDS_MAX ? -1 : found;
+	return tree.full || round == ROUNDS_MAX ? -1 : found;
 }
 
 int killtree_signal(const pid_t *spare, size_t n_spare, int signo)

@@ -22,7 +22,7 @@ static struct {
 	int fd;
 	size_t len, at;
 	char text[65536]; /* a group with thousands of members is one line */
-} in = {-1, 0, 0, {0}};
+} in; /* zeroed, so that its 64 KiB are not part of the file; lines_open comes first */
 
 static void lines_open(const char *path)
 {

@@ -7,7 +7,7 @@ jobs := $(shell nproc)
 test:
 	@deps/install build demo test
 	@$(MAKE) --no-print-directory fetch
-	@tests/run-all "$(MAKE)" build unit lint fuzz-short e2e
+	@tests/run-all "$(MAKE)" build unit lint fuzz-short pid1 e2e
 
 .PHONY: build fuzz-short
 build:
@@ -111,6 +111,8 @@ format:
 
 include tests/net/net.mk
 include tests/gh/gh.mk
+include tests/pid1/pid1.mk
+include tests/bench/bench.mk
 include tests/model/model.mk
 include tests/probes/probes.mk
 include tests/chaos/chaos.mk

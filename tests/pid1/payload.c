@@ -2,13 +2,13 @@
  * The program that tests of PID 1 run below it: one static binary, many small behaviours. So no
  * test depends on what shells or Python of an image do with signals.
  *
- *	payload ns CMD...           CMD as PID 1 of a namespace of its own; tells on descriptor 3
+ *	payload ns FD CMD...        CMD as PID 1 of a namespace of its own; tells on descriptor FD
  *	payload exit N | die SIG    ends that way
  *	payload park                waits for ever, default dispositions
  *	payload ignore              waits for ever, ignores all that can be ignored
  *	payload signals LAST        prints "sig N" for each signal, exits 0 after LAST
  *	payload stopped             stops itself
- *	payload status | fds | tty | ids | env | args A...   tells what it was given
+ *	payload status | fds | tty | front | ids | env | args A...   tells what it was given
  *	payload slow FILE           its child needs 0.5 s after SIGTERM to write CLEANED to FILE
  *	payload escapee FILE        its grandchild left the session and ignores SIGTERM; pid in FILE
  *	payload orphans N           N double forks one after the other
@@ -16,10 +16,11 @@
  *	payload rabbit              forks and ends, for ever: never twice under one pid
  *	payload twins               two children end together, one of them the parent of the other
  *	payload regroup             moves to a group of its own, then waits
- *	payload spin-stopped        has a stopped child of its own
+ *	payload stopped-child       has a stopped child of its own
+ *	payload rooted              becomes root (a set-uid copy), then as `ignore`
  *	payload refuse CMD...       CMD where pwritev2 fails as on an old kernel
  *	payload preset I B CMD...   CMD with the signals I ignored and B blocked (comma lists, or -)
- *	payload pids N              prints its pid after making N the last pid used
+ *	payload weird CMD...        CMD with an environment that no shell would make
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -41,8 +42,6 @@
 #include <termios.h>
 #include <time.h>
 #include <unistd.h>
-
-#define TELL_FD 3
 
 static void say(const char *what, int n)
 {
@@ -95,7 +94,8 @@ _Noreturn static int park(void)
 
 struct in_ns {
 	char **argv;
-	int go; /* read end: the parent mapped the ids and told the pid */
+	int go;	  /* read end: the parent mapped the ids and told the pid */
+	int tell; /* not for CMD */
 };
 
 static int enter_ns(void *arg)
@@ -108,7 +108,7 @@ static int enter_ns(void *arg)
 	(void)mount("proc", "/proc", "proc", 0, NULL);
 	if (getenv("PAYLOAD_NO_PROC") != NULL)
 		(void)mount("none", "/proc", "tmpfs", 0, NULL);
-	(void)close(TELL_FD);
+	(void)close(in->tell);
 	(void)close(in->go);
 	(void)execvp(in->argv[0], in->argv);
 	return 126;
@@ -129,11 +129,11 @@ static void map_ids(pid_t pid)
 }
 
 /* Tells "pid N" (as seen from outside) at once and "exit N" or "signal N" at the end. */
-static int ns(char **argv)
+static int ns(int tell, char **argv)
 {
 	static _Alignas(16) char stack[65536];
 	int pipe_fds[2], status, flags = CLONE_NEWPID | CLONE_NEWNS | SIGCHLD;
-	struct in_ns in = {argv, -1};
+	struct in_ns in = {argv, -1, tell};
 	pid_t pid;
 
 	if (pipe2(pipe_fds, 0) < 0)
@@ -149,15 +149,15 @@ static int ns(char **argv)
 	}
 	if (geteuid() != 0)
 		map_ids(pid);
-	(void)dprintf(TELL_FD, "pid %d\n", (int)pid);
+	(void)dprintf(tell, "pid %d\n", (int)pid);
 	(void)!write(pipe_fds[1], "", 1);
 	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
 		;
 	if (WIFSIGNALED(status)) {
-		(void)dprintf(TELL_FD, "signal %d\n", WTERMSIG(status));
+		(void)dprintf(tell, "signal %d\n", WTERMSIG(status));
 		return 128 + WTERMSIG(status);
 	}
-	(void)dprintf(TELL_FD, "exit %d\n", WEXITSTATUS(status));
+	(void)dprintf(tell, "exit %d\n", WEXITSTATUS(status));
 	return WEXITSTATUS(status);
 }
 
@@ -251,6 +251,13 @@ static int tty(void)
 		set = tcsetattr(0, TCSADRAIN, &t);
 	(void)printf("isatty %d foreground %d leader %d set %d\n", isatty(0),
 		     tcgetpgrp(0) == getpgrp(), getpgrp() == getpid(), set);
+	return 0;
+}
+
+/* Asks only: a background process that set the terminal would be stopped. */
+static int front(void)
+{
+	(void)printf("foreground %d\n", tcgetpgrp(0) == getpgrp());
 	return 0;
 }
 
@@ -395,15 +402,23 @@ static int stopped_child(void)
 	return park();
 }
 
-static int last_pid(const char *n)
+static int weird(char **argv)
 {
-	pid_t p;
+	static char text[][24] = {"PATH=/usr/bin:/bin", "NOEQUALS", "A=1", "A=2", "EMPTY=", "=odd",
+				  "RUNNER_TOKEN=x"};
+	char *env[sizeof text / sizeof text[0] + 1] = {NULL};
 
-	put("/proc/sys/kernel/ns_last_pid", n);
-	p = fork();
-	if (p == 0)
-		return signals(SIGUSR2);
-	return park();
+	for (size_t i = 0; i < sizeof text / sizeof text[0]; i++)
+		env[i] = text[i];
+	(void)execvpe(argv[0], argv, env);
+	return 126;
+}
+
+static int rooted(void)
+{
+	if (setgid(0) < 0 || setuid(0) < 0)
+		return 1;
+	return ignore();
 }
 
 /* ---- refusal ---- */
@@ -429,7 +444,7 @@ static int refuse(char **argv)
 static int with_argument(const char *what, char **v)
 {
 	if (strcmp(what, "ns") == 0)
-		return ns(v);
+		return ns(number(v[0]), v + 1);
 	if (strcmp(what, "exit") == 0)
 		return number(v[0]);
 	if (strcmp(what, "die") == 0)
@@ -450,8 +465,8 @@ static int with_argument(const char *what, char **v)
 		return parked(number(v[0]));
 	if (strcmp(what, "refuse") == 0)
 		return refuse(v);
-	if (strcmp(what, "last-pid") == 0)
-		return last_pid(v[0]);
+	if (strcmp(what, "weird") == 0)
+		return weird(v);
 	return 64;
 }
 
@@ -460,10 +475,12 @@ int main(int argc, char **argv, char **envp)
 	static const struct {
 		const char *name;
 		int (*fn)(void);
-	} plain[] = {{"ignore", ignore},   {"status", status}, {"fds", fds},
-		     {"tty", tty},	   {"ids", ids},       {"rabbit", rabbit},
-		     {"twins", twins},	   {"regroup", regroup},
-		     {"stopped-child", stopped_child}};
+	} plain[] = {{"ignore", ignore},   {"status", status},
+		     {"fds", fds},	   {"tty", tty},
+		     {"front", front},	   {"ids", ids},
+		     {"rabbit", rabbit},   {"twins", twins},
+		     {"regroup", regroup}, {"stopped-child", stopped_child},
+		     {"rooted", rooted}};
 	const char *what = argc > 1 ? argv[1] : "";
 
 	for (size_t i = 0; i < sizeof plain / sizeof plain[0]; i++)
