@@ -4,7 +4,7 @@
 jobs := $(shell nproc)
 
 # The steps of `make test`, in this order. `tests/run-all` adds up what they counted.
-steps := build unit model-short lint fuzz-short behaviour chaos-short containers-short
+steps := build unit model-short lint fuzz-short pid1 behaviour chaos-short containers-short
 
 test:
 	@deps/install build demo test containers
@@ -21,12 +21,12 @@ demo:
 	@$(MAKE) --no-print-directory -j$(jobs) all
 	@tests/demo
 
-# What a user or a peer sees, on the real binaries: every folder of Python tests but those that need containers or
+# What a user or a peer sees, on the real binaries: every folder of Python tests but those with a step of their own or
 # more time than `make test` has.
-drivers := build/init build/netcli build/check/netcli build/ghcli build/check/ghcli probes-build
-slow_folders := tests/containers/ tests/image/ tests/deploy/ tests/long/
+drivers := build/init build/check/payload build/netcli build/check/netcli build/ghcli build/check/ghcli probes-build
+other_folders := tests/pid1/ tests/containers/ tests/image/ tests/deploy/ tests/long/
 behaviour: $(drivers)
-	@tests/run-pytest behaviour $(filter-out $(slow_folders),$(sort $(dir $(wildcard tests/*/test_*.py)))) $(PYTEST_FLAGS)
+	@tests/run-pytest behaviour $(filter-out $(other_folders),$(sort $(dir $(wildcard tests/*/test_*.py)))) $(PYTEST_FLAGS)
 
 e2e: build/init
 	@tests/run-pytest e2e tests/e2e $(PYTEST_FLAGS)
@@ -53,9 +53,6 @@ model-short:
 # Lives that end at random moments: the same ones every time, and ones that nobody has seen yet.
 chaos-short: build/init
 	@tests/run-chaos 100 7 $$(date +%s)
-
-bench soak: build/init
-	@tests/bench/$@
 
 # ---- The checking build: the machine's own libc, address and undefined sanitizers ----------------------------------
 
