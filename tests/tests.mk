@@ -1,6 +1,6 @@
 # Everything that tests. Included by the Makefile; each target below also stands alone.
 
-.PHONY: demo test unit unit-build lint format fuzz fuzz-build coverage e2e test-long test-containers bench soak
+.PHONY: demo test unit unit-build lint docs format fuzz fuzz-build coverage e2e test-long test-containers bench soak
 jobs := $(shell nproc)
 
 # The steps of `make test`, in this order. `tests/run-all` adds up what they counted.
@@ -125,6 +125,10 @@ build/fuzz/run/%: build/fuzz/tests/fuzz/%.o build/fuzz/library.a
 
 lint: | $(DEPS)/native
 	@tests/run-lint $(dialect) -isystem $(DEPS)/native/include
+
+# The tables of the documentation that the binary knows itself.
+docs: build/init
+	@$(PYTHON) tests/support/tables.py --write
 
 format:
 	clang-format -i $$(git ls-files -co --exclude-standard '*.c' '*.h')
