@@ -2,6 +2,7 @@
 
 #include "base/exitcode.h"
 #include "init/registrar.h"
+#include "init/sig.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -150,6 +151,9 @@ void fault_arm(void)
 		(void)sigdelset(&a.sa_mask, faults[i]);
 	for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
 		(void)sigaction(faults[i], &a, NULL);
+	/* musl's sigaction unblocks 33 and 34 before the first handler, and PID 1 would be deaf to
+	 * them: a default disposition is nothing to it. */
+	sig_block_all();
 }
 
 void fault_registrar(int sock)
