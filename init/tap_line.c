@@ -32,6 +32,8 @@ static const struct text texts[] = {
 	{"The runner no longer exists on the server.", TAP_DELETED, false, false},
 	{"Runner update in progress, do not shutdown runner.", TAP_UPDATING, true, false},
 	{"Runner update process finished.", TAP_UPDATED, true, false},
+	{"Permission to read the directory contents is required for ", TAP_NO_PERMISSION, false,
+	 false},
 	{"Runner is not configured.", TAP_NOT_CONFIGURED, true, false},
 	{"Permission to read the directory contents is required for ", TAP_NO_PERMISSION, false,
 	 false},
