@@ -109,14 +109,16 @@ int registrar_know(struct registrar *r, const struct gh_runner *runner)
 	return order(r, REG_KNOW, DEADLINE_NEVER, WITHOUT_FILES);
 }
 
-int registrar_predecessor(struct registrar *r, uint64_t id, const char *name, struct deadline d)
+int registrar_predecessor(struct registrar *r, const struct reg_wish *w, uint64_t id,
+			  const char *name, struct deadline d)
 {
 	size_t n = strnlen(name, GH_NAME_MAX - 1);
 
 	r->order.id = id;
 	memcpy(r->order.name, name, n);
 	r->order.name[n] = '\0';
-	return order(r, REG_PREDECESSOR, d, UP_TO(wish));
+	r->order.wish = *w; /* no request can be made without the agent's version */
+	return order(r, REG_PREDECESSOR, d, UP_TO(runner));
 }
 
 int registrar_finish(struct registrar *r)

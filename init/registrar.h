@@ -52,7 +52,7 @@ struct reg_order {
 	uint64_t id;  /* REG_PREDECESSOR */
 	struct deadline deadline;
 	char name[GH_NAME_MAX]; /* REG_PREDECESSOR */
-	struct reg_wish wish;	/* REG_REGISTER */
+	struct reg_wish wish;	/* REG_REGISTER, REG_PREDECESSOR */
 	struct gh_runner runner;
 };
 
@@ -85,7 +85,8 @@ int registrar_start(struct registrar *r, const struct gh_settings *s, bool drop,
 int registrar_register(struct registrar *r, const struct reg_wish *w, struct deadline d);
 int registrar_remove(struct registrar *r, const struct gh_runner *runner, bool if_idle, bool killed,
 		     struct deadline d);
-int registrar_predecessor(struct registrar *r, uint64_t id, const char *name, struct deadline d);
+int registrar_predecessor(struct registrar *r, const struct reg_wish *w, uint64_t id,
+			  const char *name, struct deadline d);
 int registrar_know(struct registrar *r, const struct gh_runner *runner);
 int registrar_finish(struct registrar *r);
 

@@ -168,6 +168,7 @@ static void do_remove(struct worker *w, bool if_idle)
 
 static void do_predecessor(struct worker *w)
 {
+	take_wish(w);
 	w->order.name[sizeof w->order.name - 1] = '\0';
 	memset(&w->report.err, 0, sizeof w->report.err);
 	w->report.value = -1;
