@@ -340,6 +340,16 @@ static void asked(struct run *r, bool ok)
 	run_post(r, EV_FREE);
 }
 
+/* init knows when it first saw the token, not when it was made: one that registered and is refused
+ * now has expired, which says nothing about a runner whose job was seen to complete. */
+static bool died_early(const struct run *r, const struct err *e)
+{
+	const struct gh_credentials *k = &r->c->gh.cred;
+
+	return r->facts.ephemeral && r->facts.job_done && e->code == XC_DENIED &&
+	       !secret_present(&k->pat) && !secret_present(&k->app_key);
+}
+
 /* The answer to a removal. Answers to earlier orders have another number and are passed over. */
 static void removal(struct run *r, bool ok)
 {
@@ -354,6 +364,12 @@ static void removal(struct run *r, bool ok)
 	}
 	r->removal = p->removal;
 	if (ok && p->removal.what != GH_BUSY) {
+		removed(r);
+		return;
+	}
+	if (died_early(r, &p->err)) {
+		r->removal.what = GH_GONE;
+		r->removal.verified = false;
 		removed(r);
 		return;
 	}
