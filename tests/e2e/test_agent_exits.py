@@ -57,14 +57,6 @@ def test_waiting_for_the_next_start_costs_no_processor_time(run, make_world):
     assert used < 0.5, "PID 1 used %g s" % used
 
 
-def test_exit_2_for_ever_ends_in_75_after_growing_pauses(run, make_world):
-    world = make_world(flow="v2")
-    pod = lives.start(run, world, scenario={"exit": 2, "at": "start"})
-    assert pod.wait(180) == 75, pod.text
-    assert world.runners() == []
-    assert 2 < len(pod.agents()) <= 20
-
-
 @pytest.mark.parametrize("ephemeral", ["yes", "no"])
 def test_an_update_is_waited_for_and_the_new_version_is_started(run, make_world, ephemeral):
     world = make_world(flow="v2", expected_version=None)
@@ -161,10 +153,9 @@ def test_a_registration_removed_by_an_operator_ends_the_runner(run, world):
 
 
 def test_a_job_that_was_withdrawn_ends_the_ephemeral_runner(run, world):
-    world.fault(step="job.acquire", status=404, body={"message": "job not found"})
-    world.job(name="withdrawn")
+    world.job(name="withdrawn", withdrawn=True)
     pod = lives.start(run, world)
-    assert pod.wait() in (0, 75), pod.text
+    assert pod.wait() == 75, pod.text
     assert world.runners() == []
 
 
@@ -173,7 +164,8 @@ def test_a_job_cannot_make_init_forget_its_registration(run, world):
     world.job(name="liar", steps=[{"write": {harness_root(".runner"): '{"agentId": 1, "agentName": "x"}', harness_root(".env"): "PATH=/nowhere\n"},
                                    "delete": [harness_root(".credentials")]}, {"kill": "listener"}, {"sleep": 10}])
     pod = lives.start(run, world)
-    assert pod.wait() in (75, 85), pod.text
+    # GitHub holds the lock of the killed job, and an end of init's own may take 45 s over the removal
+    assert pod.wait(80) in (75, 85), pod.text
     assert all(x["path"].rsplit("/", 1)[-1] != "1" for x in world.log() if x["step"] in ("v1.delete", "v2.delete"))
 
 

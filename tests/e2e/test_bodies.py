@@ -27,6 +27,11 @@ def random_settings(rnd):
             "replace": rnd.random() < 0.3}
 
 
+def other_case(name):
+    """ASCII letters only: which other letters GitHub holds for the same is not known."""
+    return "".join(c.swapcase() if c.isascii() else c for c in name)
+
+
 def bodies(world, *steps):
     return [json.loads(x["body"]) for x in world.log() if x["step"] in steps]
 
@@ -36,7 +41,7 @@ def one(run, make_world, flow, rnd):
     _, url, entity = s["url"]
     grouped = s["group"] and not entity.startswith("repos/")
     world = make_world(flow=flow)
-    ident = world.runner(entity=entity, name=s["name"].swapcase())["id"] if s["replace"] else None
+    ident = world.runner(entity=entity, name=other_case(s["name"]), group_id=7 if grouped else 1)["id"] if s["replace"] else None
     env = {"RUNNER_NAME": s["name"], "RUNNER_LABELS": ",".join(s["labels"]), "RUNNER_EPHEMERAL": rnd.choice(["1", "TRUE", "y"]) if s["ephemeral"] else "off",
            "RUNNER_DISABLE_UPDATE": "yes" if s["no_update"] else "N", "RUNNER_NO_DEFAULT_LABELS": "no" if s["defaults"] else "on"}
     if grouped:
@@ -46,7 +51,7 @@ def one(run, make_world, flow, rnd):
     sent = bodies(world, "registration")
     for body, event in zip(sent, ["register", "remove"]):
         want = selfcheck.registration_body(url, event)
-        assert body["runner_event"] == event and body["url"].lower() in (want["url"].lower(), url.rstrip("/").lower()), (body, s)
+        assert body["runner_event"] == event and body["url"].lower().replace("//www.", "//") == want["url"].lower().replace("//www.", "//"), (body, s)
     (body,) = bodies(world, "v1.add", "v2.add", "v1.replace", "v2.replace")
     items = selfcheck.labels(s["labels"], s["defaults"])
     if flow == "v1":

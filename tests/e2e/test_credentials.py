@@ -38,7 +38,8 @@ def test_an_idle_runner_is_removed_after_every_token_expired(run, make_world, wa
     pod.signal("TERM")
     if way == "token":
         assert pod.wait() == 85, pod.text
-        assert len(world.runners()) == 1 and url in lives.receipt(pod)
+        (ghost,) = world.runners()
+        lives.names_the_ghost(pod, ghost, url)
         assert any("ACCESS_TOKEN" in line or "APP_ID" in line for line in pod.log), pod.text
     else:
         lives.ended(pod, world, 0)
@@ -253,9 +254,9 @@ def test_a_running_job_is_waited_for_through_the_422_guard(run, make_world):
 def test_a_killed_job_held_by_github_is_removed_the_other_way(run, make_world):
     # the REST delete answers 422 for ten minutes; remove-token and the V1 delete do not
     world = make_world(flow="v1")
-    world.job(name="deaf", steps=[{"sleep": 60, "ignore": ["SIGINT", "SIGTERM"]}])
+    world.job(name="deaf", steps=[{"mark": "begun", "sleep": 60, "ignore": ["SIGINT", "SIGTERM"]}])
     pod = lives.start(run, world, **credentials.pat(world, "repos/acme/widget"))
-    assert world.wait_for("running")
+    pod.report("begun")
     pod.signal("TERM")
     lives.ended(pod, world, 0)
     assert "rest.remove_token" in world.steps() and "v1.delete" in world.steps()
@@ -281,3 +282,46 @@ def test_a_jit_configuration_is_in_no_environ_and_no_argument(run, make_world):
     assert [h for h in harness.secrets_in(seen, [config, config[200:260]]) if h.startswith("/proc")] == []
     pod.signal("TERM")
     assert pod.wait() in (0, 85)
+
+
+@pytest.mark.parametrize("way", ["pat", "app"])
+def test_a_life_that_was_killed_is_cleaned_up_by_the_next_one_in_the_same_container(run, make_world, tmp_path, way):
+    world = make_world(flow="v2", session_ttl=1)
+    env = WAYS[way](world, "repos/acme/widget")
+    root = str(tmp_path / "runner")
+    harness.make_runner_root(root)
+    state = tmp_path / "state"
+    state.mkdir()
+    for path in (tmp_path, state):
+        os.chmod(str(path), 0o755)
+    os.chown(str(state), 1000, 1000)
+    kept = {"root": root, "binds": {"/run/init": str(state)}}
+    pod = lives.listening(run, world, RUNNER_NAME="first", **kept, **env)
+    ghost = world.runners()[0]["id"]
+    pod.signal("KILL")
+    pod.wait()
+    world.advance(seconds=5)
+    assert [(r["id"], r["online"]) for r in world.runners()] == [(ghost, False)]
+    pod = lives.listening(run, world, RUNNER_NAME="second", **kept, **env)
+    assert [r["name"] for r in world.runners()] == ["second"]
+    pod.signal("TERM")
+    lives.ended(pod, world, 0)
+
+
+def test_a_predecessor_that_is_still_online_is_left_alone(run, make_world, tmp_path):
+    world = make_world(flow="v2")
+    env = credentials.pat(world, "repos/acme/widget")
+    state = tmp_path / "state"
+    state.mkdir()
+    os.chmod(str(tmp_path), 0o755)
+    os.chown(str(state), 1000, 1000)
+    pod = lives.listening(run, world, RUNNER_NAME="first", binds={"/run/init": str(state)}, **env)
+    pod.signal("KILL")
+    pod.wait()
+    (first,) = world.runners()
+    assert first["online"]  # the service has not noticed yet
+    pod = lives.listening(run, world, RUNNER_NAME="second", binds={"/run/init": str(state)}, **env)
+    assert sorted(r["name"] for r in world.runners()) == ["first", "second"]
+    pod.signal("TERM")
+    assert pod.wait() == 0, pod.text
+    assert [r["name"] for r in world.runners()] == ["first"]

@@ -29,6 +29,7 @@ that fails the test on any recorded violation), ``make_world(**settings)``.
 
 ``Pod``
     pid             PID of PID 1 seen from here                  signal(sig)     from outside the container ("TERM", number or Signals)
+    wait_exec()     until PID 1 is the program itself
     wait(timeout)   exit status: 0..255, or -N for signal N      alive()
     out, err        bytes so far                                 text            both, decoded, in order of arrival a stream
     wait_text(s, timeout)   until ``s`` is in stdout or stderr   log             lines of stderr that begin with "init: "
@@ -65,7 +66,7 @@ AGENT = os.path.join(HERE, "agent")
 VERSION = "2.336.0"
 ROOT = "/home/ci-runner/runner"
 CA_PATH = "/etc/ssl/test-ca.pem"
-LIMIT = 40
+LIMIT = 60
 
 
 class Late(AssertionError):
@@ -242,6 +243,20 @@ class Pod:
                 return f.read().rpartition(")")[2].split()[0] == "Z"
         except OSError:
             return True
+
+    def wait_exec(self, timeout=10):
+        """Until the program itself runs: a signal to what comes before it in that process would be lost."""
+        end = time.monotonic() + timeout
+        while True:
+            try:
+                with open("/proc/%d/comm" % self.pid) as f:
+                    if f.read().strip() == "init":
+                        return
+            except OSError:
+                return
+            if time.monotonic() > end:
+                raise Late("the program was not executed\n" + self.text)
+            time.sleep(0.0005)
 
     # acts
     def signal(self, sig):

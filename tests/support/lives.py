@@ -75,3 +75,11 @@ def agent(pod, n=-1):
     seen = pod.agents()
     assert seen, "the agent never started\n" + pod.text
     return seen[n]
+
+
+def names_the_ghost(pod, ghost, url=REPO_URL):
+    """The last line has the id and an address at which the runner can be removed by hand."""
+    line = receipt(pod)
+    host, _, path = url.split("://")[1].partition("/")
+    assert "id %d" % ghost["id"] in line and "https://" + host in line, pod.text
+    assert all(piece in line.lower() for piece in path.lower().split("/")), pod.text

@@ -128,6 +128,13 @@ class Server:
         world.advance(seconds)
         return {}
 
+    def op_expire_registration_tokens(self, world):
+        """Registration and removal tokens and tenant bearers end now; the agents' own tokens live on."""
+        with world.lock:
+            for record in list(world.tokens.values()) + list(world.bearers.values()):
+                record["expires"] = 0
+        return {}
+
     def op_runner(self, world, entity, name, online=False, busy=False, **args):
         with world.lock:
             runner = world.add_runner(entity, name, **args)
@@ -270,7 +277,7 @@ class WorldClient:
     def mint(self, entity, kind="registration", ttl=3600):
         return self.hub.call("token", world=self.ident, entity=entity, kind=kind, ttl=ttl)["token"]
 
-    def wait_for(self, what, timeout=20, **args):
+    def wait_for(self, what, timeout=45, **args):
         return self.hub.call("wait", world=self.ident, what=what, timeout=timeout, **args)["ok"]
 
     def runners(self):

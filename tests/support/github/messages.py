@@ -256,6 +256,12 @@ def acquire(world, req):
         if found is None or found[0]["state"] != "assigned":
             return error(404, "TaskOrchestrationJobNotFoundException", "job not found")
         job = found[0]
+        if job["spec"].get("withdrawn"):
+            # cancelled before the runner asked for it
+            job.update(state="completed", result="Canceled")
+            runner_of(world, req)["job"] = None
+            world.changed.notify_all()
+            return error(404, "TaskOrchestrationJobNotFoundException", "job not found")
         job["state"] = "running"
         job["started"] = time.time()
         job["locked_until"] = world.now() + JOB_LOCK

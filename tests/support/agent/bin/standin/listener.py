@@ -18,7 +18,7 @@ import sys
 import time
 
 from . import files, look, net
-from .worker import orphan
+from .worker import orphans
 
 
 def stamp():
@@ -319,8 +319,8 @@ class Listener:
 
     def when_listening(self):
         self.at("listening")
-        for _ in range(self.scenario.get("orphans", 0)):
-            orphan({"seconds": 600, "ignore": True, "own_session": True})
+        if self.scenario.get("orphans"):
+            orphans(self.scenario["orphans"], {"seconds": 600, "ignore": True, "own_session": True})
         for n in range(self.scenario.get("output", 0)):
             say("line %d of the agent's output" % n)
         if self.scenario.get("stop"):

@@ -3,6 +3,7 @@
 A step is one of:
     {"sleep": S}                      {"sleep": S, "ignore": ["SIGINT", "SIGTERM"]}   {"sleep": S, "own_session": true}
     {"orphans": N, "seconds": S, "ignore": true, "own_session": true, "fork_on": true}
+    {"mark": NAME}                    an empty report: the step has begun, with its signals set as asked
     {"dump": NAME}                    what the job sees, as NAME in the report folder
     {"kill": "listener"|"worker"|"init"|"parent-of-listener"|"NAME", "signal": 9}
     {"exec": [argv]}                  {"write": {path: text}}        {"delete": [path]}     {"exit": N}
@@ -29,23 +30,29 @@ def sleep_until(end):
         time.sleep(min(left, 3600))
 
 
-def orphan(step):
-    """Leaves one process behind whose parent is gone."""
+def orphan_body(step):
+    if step.get("own_session"):
+        os.setsid()
+    if step.get("ignore"):
+        for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            signal.signal(s, signal.SIG_IGN)
+    end = time.monotonic() + step.get("seconds", 60)
+    if step.get("fork_on"):
+        while time.monotonic() < end:
+            if os.fork():
+                time.sleep(0.01)
+                os._exit(0)
+    sleep_until(end)
+
+
+def orphans(count, step):
+    """Leaves so many processes behind whose parent is gone."""
     pid = os.fork()
     if pid == 0:
-        if os.fork() == 0:
-            if step.get("own_session"):
-                os.setsid()
-            if step.get("ignore"):
-                for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-                    signal.signal(s, signal.SIG_IGN)
-            end = time.monotonic() + step.get("seconds", 60)
-            if step.get("fork_on"):
-                while time.monotonic() < end:
-                    if os.fork():
-                        time.sleep(0.01)
-                        os._exit(0)
-            sleep_until(end)
+        for _ in range(count):
+            if os.fork() == 0:
+                orphan_body(step)
+                os._exit(0)
         os._exit(0)
     os.waitpid(pid, 0)
 
@@ -73,9 +80,10 @@ def do(step, listener):
         signal.signal(getattr(signal, name), signal.SIG_IGN)
     if step.get("own_session") and "orphans" not in step:
         os.setsid()
+    if "mark" in step:
+        look.write(step["mark"], {"pid": os.getpid()})
     if "orphans" in step:
-        for _ in range(step["orphans"]):
-            orphan(step)
+        orphans(step["orphans"], step)
     if "dump" in step:
         look.write(step["dump"], {"me": look.myself(sys.argv), "neighbours": look.neighbours(), "files": look.files()})
     if "kill" in step:
