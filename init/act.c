@@ -102,8 +102,10 @@ static void late_actions(struct run *r, uint32_t a)
 		run_kill(r, false);
 	if (a & ACT_CLEAR)
 		run_kill(r, true);
-	if (a & ACT_REMOVE)
+	if (a & ACT_REMOVE) {
+		run_step_clean(r);
 		run_order_remove(r);
+	}
 	if (a & ACT_SWEEP)
 		run_sweep(r);
 	if (a & ACT_EXIT)

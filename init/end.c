@@ -8,6 +8,7 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #define PASS_MS	     10	    /* between two looks at the tree */
@@ -94,7 +95,8 @@ void run_sweep(struct run *r)
 {
 	run_plan(r);
 	step_drop(&r->step);
-	step_drop(&r->watch);
+	if (!r->cleaning)
+		step_drop(&r->watch);
 	registrar_stop(&r->reg);
 	for (int t = 0; t < TIMER__MAX; t++)
 		run_disarm(r, (enum run_timer)t);
@@ -106,8 +108,21 @@ void run_sweep(struct run *r)
 void run_sweep_pass(struct run *r)
 {
 	bool tap_time = r->tap.proc.pid > 0 && r->timer[TIMER_GENTLE].at_ms != INT64_MAX;
-	int found = killtree_pass(&r->tap.proc.pid, tap_time ? 1 : 0);
+	bool look_time = r->cleaning && r->timer[TIMER_SWEEP].at_ms != INT64_MAX &&
+			 !deadline_passed(r->timer[TIMER_SWEEP]);
+	pid_t spare[2];
+	size_t n = 0;
+	int found;
 
+	if (!look_time) {
+		r->cleaning = false;
+		step_drop(&r->watch);
+	}
+	if (tap_time)
+		spare[n++] = r->tap.proc.pid;
+	if (look_time)
+		spare[n++] = r->watch.proc.pid;
+	found = killtree_pass(spare, n);
 	if (found < 0)
 		(void)killtree_all();
 	if (!loop_has_children()) {
@@ -161,6 +176,15 @@ static void ghost_text(const struct run *r, char *dst, size_t size)
 		      r->runner.settings_url[0] ? r->runner.settings_url : r->c->gh.scope.url);
 }
 
+/* What still holds the card belongs to the last line: the next container will run into it. */
+static void card_text(const struct run *r, char *text, size_t size)
+{
+	size_t used = strlen(text);
+
+	if (r->looked_clean && r->round.code != XC_OK)
+		(void)str_fmt(text + used, size - used, "; %s", r->round.summary);
+}
+
 int run_receipt(struct run *r)
 {
 	bool ghost = r->state == LIFE_EXITED_GHOST;
@@ -172,12 +196,14 @@ int run_receipt(struct run *r)
 		return code;
 	if (ghost) {
 		ghost_text(r, text, sizeof text);
+		card_text(r, text, sizeof text);
 		log_event(LL_ERROR, "ghost",
 			  LOG_FIELDS(LOG_STR("name", r->runner.name), LOG_NUM("id", r->runner.id),
 				     LOG_NUM("code", code)),
 			  "%s", text);
 	} else {
 		removed_text(r, text, sizeof text);
+		card_text(r, text, sizeof text);
 		log_event(LL_INFO, "deregistered",
 			  LOG_FIELDS(LOG_STR("name", r->runner.name), LOG_NUM("id", r->runner.id),
 				     LOG_NUM("status", r->removal.status),

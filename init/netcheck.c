@@ -32,7 +32,7 @@ void netcheck_run(const struct probe_settings *s, struct deadline d, struct prob
 				      .build_epoch = s->build_epoch,
 				      .cancel_fd = -1};
 	struct url url;
-	struct net_request q = {.method = "HEAD", .url = &url, .any_clock = true};
+	struct net_request q = {.method = "GET", .url = &url, .any_clock = true};
 	struct net_response r;
 	struct err e = ERR_INIT;
 	struct net *n;

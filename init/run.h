@@ -96,7 +96,11 @@ struct run {
 	struct err files;
 	struct look_report look;
 	struct probe_verdict gate, round;
-	unsigned rounds;
+	unsigned rounds, sick; /* of the watch; failures in a row */
+	bool heavy;	       /* this round asks the vendor's tool too */
+	bool after_job;	       /* the next one does: a job ended */
+	bool cleaning;	       /* `watch` looks at the card for the receipt */
+	bool looked_clean;     /* and has answered in `round` */
 
 	/* the agent */
 	struct proc agent;
@@ -143,6 +147,7 @@ int run_step_gate(struct run *r, struct err *e);
 int run_step_files(struct run *r, struct err *e);
 int run_step_look(struct run *r, bool update, struct err *e);
 int run_step_watch(struct run *r, struct err *e);
+void run_step_clean(struct run *r); /* beside the removal: does anything hold the card? */
 void run_step_over(struct run *r, enum step_state how); /* of the step of the current state */
 void run_watch_over(struct run *r, enum step_state how);
 

@@ -22,6 +22,9 @@
 #define UPDATE_MS 31000	 /* run.sh waits 31 times one second */
 #define GATE_MS	  180000 /* above the sum of the checks' own deadlines; the GPU wait is added */
 #define WATCH_MS  60000
+#define AGAIN_MS  5000 /* from a first failure of the watch to the look that decides */
+#define CLEAN_MS  4000
+#define TOOL_EACH 5 /* rounds of the watch to one that asks the vendor's tool */
 
 static void wipe(struct run *r)
 {
@@ -87,10 +90,22 @@ static void work_watch(void *arg, void *report)
 
 	(void)prctl(PR_SET_NAME, "init-watch", 0, 0, 0);
 	wipe(r);
-	if (probes_watch(&r->c->probe, r->rounds % 10 == 0, v, &e) != 0) {
+	if (probes_watch(&r->c->probe, r->heavy, v, &e) != 0) {
 		log_warn("watch", "%s", e.text);
 		v->code = XC_OK; /* a watch that cannot look has seen nothing wrong */
 	}
+}
+
+static void work_clean(void *arg, void *report)
+{
+	struct run *r = arg;
+	struct probe_verdict *v = report;
+	struct err e = ERR_INIT;
+
+	(void)prctl(PR_SET_NAME, "init-clean", 0, 0, 0);
+	wipe(r);
+	if (probes_card_clean(&r->c->probe, v, &e) != 0)
+		v->code = XC_OK; /* nothing could be started: nothing is known */
 }
 
 static void work_files(void *arg, void *report)
@@ -174,8 +189,22 @@ int run_step_gate(struct run *r, struct err *e)
 int run_step_watch(struct run *r, struct err *e)
 {
 	r->rounds++;
+	r->heavy = r->rounds % TOOL_EACH == 0 || r->sick > 0 || r->after_job;
+	r->after_job = false;
 	return step_start(&r->watch, work_watch, r, &r->round, sizeof r->round,
 			  deadline_in(WATCH_MS), e);
+}
+
+void run_step_clean(struct run *r)
+{
+	struct err e = ERR_INIT;
+
+	if (r->c->gate == TIER_OFF || !r->gate.gpu_seen || !r->facts.listened || r->cleaning)
+		return;
+	r->looked_clean = false;
+	step_drop(&r->watch);
+	r->cleaning = step_start(&r->watch, work_clean, r, &r->round, sizeof r->round,
+				 deadline_in(CLEAN_MS), &e) == 0;
 }
 
 int run_step_files(struct run *r, struct err *e)
@@ -298,11 +327,28 @@ void run_step_over(struct run *r, enum step_state how)
 
 void run_watch_over(struct run *r, enum step_state how)
 {
-	if (how != STEP_DONE || r->round.code == XC_OK)
-		return;
 	r->round.summary[sizeof r->round.summary - 1] = '\0';
+	if (r->cleaning) {
+		r->cleaning = false;
+		r->looked_clean = how == STEP_DONE;
+		return;
+	}
+	if (how != STEP_DONE)
+		return;
+	if (r->round.code == XC_OK) {
+		r->sick = 0;
+		if (r->heavy && r->round.n_warn > 0)
+			log_warn("watch_warned", "%s", r->round.summary);
+		return;
+	}
 	if (r->state != LIFE_LISTENING && r->state != LIFE_ASKING)
-		return; /* a job runs: it finds out by itself */
+		return;	     /* a job runs: it finds out by itself */
+	if (++r->sick < 2) { /* one bad reading may be a hiccup of the tool or of the machine */
+		log_warn("watch_suspect", "%s: looking once more", r->round.summary);
+		run_arm(r, TIMER_WATCH,
+			deadline_in(r->c->gpu_watch_ms < AGAIN_MS ? r->c->gpu_watch_ms : AGAIN_MS));
+		return;
+	}
 	log_error("watch_failed", "%s: no more jobs for this node", r->round.summary);
 	r->gate.gpu_ok = r->gate.gpu_ok && r->round.gpu_ok;
 	run_cause(r, r->round.code, r->round.summary);

@@ -14,6 +14,8 @@
 
 /* An agent that says that its registration is gone and does not end has this long. */
 #define LOST_MS	      30000
+/* From the end of a job to the look at what it left on the card. */
+#define AFTER_JOB_MS  1000
 /* Its last words: looked for at this pace, and for this long at most. */
 #define JUDGE_PACE_MS 200
 #define JUDGE_MAX_MS  3000
@@ -113,6 +115,11 @@ static void job_done(struct run *r, const char *result)
 		  "the job completed: %s", result);
 	if (r->c->idle_ms > 0)
 		run_arm(r, TIMER_IDLE, deadline_in(r->c->idle_ms));
+	/* What the job left on the card is named before the next one finds it. */
+	if (!r->facts.ephemeral && r->timer[TIMER_WATCH].at_ms != INT64_MAX) {
+		r->after_job = true;
+		run_arm(r, TIMER_WATCH, deadline_in(AFTER_JOB_MS));
+	}
 	run_post(r, r->facts.ephemeral ? EV_LAST_DONE : EV_JOB_DONE);
 }
 

@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#define CLEAN_MS 2000 /* at the end nobody waits long for a tool that hangs */
+
 static struct run r; /* large, and this is always a process of its own */
 
 /* ---- facts as labels and as .setup_info ---- */
@@ -123,9 +125,23 @@ static int rank(int code)
 	return (int)(sizeof order / sizeof order[0]);
 }
 
+/* Nothing failed; the first warning is told with it. */
+static void tell_fit(struct probe_verdict *v, int warned)
+{
+	char text[DETAIL_MAX + 256];
+
+	(void)str_fmt(text, sizeof text, "%s in %lld ms (%u warnings, %u unknown)%s%s%s%s",
+		      v->gpu_seen ? "GPU and node passed the self-test"
+				  : "the node passed the self-test, without a GPU",
+		      (long long)r.ms, v->n_warn, v->n_unknown, warned >= 0 ? ": " : "",
+		      warned >= 0 ? probe_checks[warned].id : "", warned >= 0 ? ": " : "",
+		      warned >= 0 ? r.found[warned].detail : "");
+	text_cut(v->summary, sizeof v->summary, text);
+}
+
 static void judge(struct probe_verdict *v)
 {
-	int worst = -1;
+	int worst = -1, warned = -1;
 	char why[256];
 
 	memset(v, 0, sizeof *v);
@@ -139,6 +155,8 @@ static void judge(struct probe_verdict *v)
 		if (found == V_FAIL && k->net)
 			found = V_WARN; /* registering has its own budget and retries */
 		v->n_warn += found == V_WARN ? 1U : 0U;
+		if (found == V_WARN && warned < 0)
+			warned = i;
 		v->n_unknown += found == V_UNKNOWN ? 1U : 0U;
 		if (found != V_FAIL)
 			continue;
@@ -149,11 +167,7 @@ static void judge(struct probe_verdict *v)
 			worst = i;
 	}
 	if (worst < 0) {
-		(void)str_fmt(v->summary, sizeof v->summary,
-			      "%s in %lld ms (%u warnings, %u unknown)",
-			      v->gpu_seen ? "GPU and node passed the self-test"
-					  : "the node passed the self-test, without a GPU",
-			      (long long)r.ms, v->n_warn, v->n_unknown);
+		tell_fit(v, warned);
 		return;
 	}
 	v->code = probe_checks[worst].code;
@@ -253,7 +267,7 @@ int probes_card_clean(const struct probe_settings *s, struct probe_verdict *v, s
 	}
 	n = holders(vendor_here(s), who, sizeof who);
 	r.wanted[C_GPU_SMI] = r.wanted[C_GPU_MEMORY] = r.wanted[C_GPU_PROCESSES] = true;
-	if (run_now(s, tier_budget_ms(TIER_FAST), v, e) < 0)
+	if (run_now(s, CLEAN_MS, v, e) < 0)
 		return -1;
 	if (n > 0 || v->code != XC_OK || r.found[C_GPU_PROCESSES].verdict == V_WARN) {
 		char text[2 * DETAIL_MAX];

@@ -196,7 +196,7 @@ void group_count(struct ctx *c)
 	if (proc >= 0 && nodes > (unsigned)proc)
 		tally_add(&t, V_FAIL, ACT_REBOOT, NULL,
 			  "a card has a node and the driver does not know it any more: %s", seen);
-	if (pci >= 0 && proc > pci)
+	if (pci > 0 && proc > pci) /* none at all: a sandbox that shows no PCI */
 		tally_add(&t, V_FAIL, ACT_REBOOT, NULL, "a card has fallen off the PCI bus: %s",
 			  seen);
 	if (c->s->expect_gpus == 0 && pci > proc && proc >= 0 &&

@@ -106,14 +106,20 @@ def build_root(root, order):
         folder(root + d["path"], d["mode"], d["uid"], d["gid"])
     for f in order["files"]:
         put(root + f["path"], f["text"], f["mode"], f["uid"], f["gid"])
-    for b in order["binds"]:
-        if os.path.isdir(b["from"]):
+    binds(root, [b for b in order["binds"] if not b["to"].startswith("/proc/")])
+    for text in order["symlinks"]:
+        os.symlink(text["to"], root + text["path"])
+
+
+def binds(root, wanted):
+    for b in wanted:
+        if os.path.exists(root + b["to"]):
+            pass
+        elif os.path.isdir(b["from"]):
             os.makedirs(root + b["to"], exist_ok=True)
         else:
             put(root + b["to"], "")
         bind(b["from"], root + b["to"], b["readonly"])
-    for text in order["symlinks"]:
-        os.symlink(text["to"], root + text["path"])
 
 
 def listen(order):
@@ -131,6 +137,7 @@ def listen(order):
 
 def become_init(root, order):
     mount("proc", root + "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC)
+    binds(root, [b for b in order["binds"] if b["to"].startswith("/proc/")])
     os.chdir(root)
     if order["readonly"]:
         mount("none", root, None, MS_BIND | MS_REMOUNT | MS_RDONLY)

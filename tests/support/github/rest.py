@@ -81,6 +81,11 @@ def token_answer(world, req, kind):
         return Reply(201, {"token": token, "expires_at": stamp(world.tokens[token]["expires"])})
 
 
+def root(world, req):
+    """What anybody may ask; the self-test does."""
+    return Reply(200, {"current_user_url": "https://%s/user" % req.host})
+
+
 def registration_token(world, req):
     return token_answer(world, req, "registration")
 

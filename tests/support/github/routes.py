@@ -9,6 +9,7 @@ DIRECT = r"/_apis/distributedtask/"
 OTHER = r"/_apis/v1/"
 
 API = [
+    ("GET", r"/", None, "rest.root", rest.root),
     ("POST", r"/actions/runner-registration", None, "registration", register.registration),
     ("POST", r"/actions/runners/register", None, "v2.add", register.add),
     ("GET", "/" + ENTITY + r"/actions/runner-groups", "RemoteAuth", "v2.groups", register.groups),
@@ -110,8 +111,8 @@ def locate(world, host, path):
         return service(residency(m.group(2)), m.group(1), path, {"pipelines": "pipelines", "tokens": "oauth"})
     if name in world.ghes:
         place = ghes(host)
-        if path.startswith("/api/v3/"):
-            return place, API, path[len("/api/v3"):]
+        if path == "/api/v3" or path.startswith("/api/v3/"):
+            return place, API, path[len("/api/v3"):] or "/"
         m = re.match(r"/_services/(pipelines|vstoken|broker|run)(/.*)", path)
         if m:
             return service(place, m.group(1), m.group(2), {"vstoken": "oauth"})
