@@ -42,8 +42,10 @@ that fails the test on any recorded violation), ``make_world(**settings)``.
 Everything is polled with limits; a limit that passes raises ``Late`` with the logs. Nothing outlives ``close`` (the kernel ends
 whatever is in the pid namespace), and nothing outlives the test process (parent-death signal).
 """
+import atexit
 import json
 import os
+import py_compile
 import shutil
 import signal as signals
 import socket
@@ -63,6 +65,7 @@ from github.control import Hub  # noqa: E402,F401
 
 BINARY = os.environ.get("INIT_BINARY", os.path.join(REPO, "build", "init"))
 AGENT = os.path.join(HERE, "agent")
+AGENT_BIN = {}
 VERSION = "2.336.0"
 ROOT = "/home/ci-runner/runner"
 CA_PATH = "/etc/ssl/test-ca.pem"
@@ -87,11 +90,25 @@ def life_env(world, url, entity=None, token=None, **more):
     return {k: v for k, v in env.items() if v is not None}
 
 
+def agent_bin():
+    """The stand-in's ``bin`` with its modules compiled, once a process: it is started hundreds of times."""
+    if AGENT_BIN.get("pid") != os.getpid():
+        folder = tempfile.mkdtemp(prefix="agent-")
+        atexit.register(shutil.rmtree, folder, True)
+        shutil.copytree(os.path.join(AGENT, "bin"), os.path.join(folder, "bin"), symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+        modules = os.path.join(folder, "bin", "standin")
+        for name in os.listdir(modules):
+            # never checked against the source, so a copy's time stamps do not matter
+            py_compile.compile(os.path.join(modules, name), doraise=True, invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH)
+        AGENT_BIN.update(pid=os.getpid(), path=os.path.join(folder, "bin"))
+    return AGENT_BIN["path"]
+
+
 def make_runner_root(path, scenario=None, owner=1000, mode=0o755, agent=True, version=VERSION):
     """A runner root as the image has it, owned by the job's user, with the stand-in agent in ``bin``."""
     os.makedirs(path, exist_ok=True)
     if agent:
-        shutil.copytree(os.path.join(AGENT, "bin"), os.path.join(path, "bin"), symlinks=True)
+        shutil.copytree(agent_bin(), os.path.join(path, "bin"), symlinks=True)
         if version != VERSION:
             deps = os.path.join(path, "bin", "Runner.Listener.deps.json")
             with open(deps) as f:
@@ -155,9 +172,8 @@ class Pod:
         self.uid = order["uid"]
         self.started = time.monotonic()
         ours, theirs = socket.socketpair()
-        keep = {3: theirs.fileno()}
         try:
-            self.helper = spawn_helper(fds, keep)
+            SERVER.ask(theirs.fileno(), fds)
         finally:
             theirs.close()
             for fd in fds["close"]:
@@ -165,6 +181,7 @@ class Pod:
         self.link = ours
         self.link.settimeout(LIMIT)
         self.buf = b""
+        self.helper = None
         for name in ("out", "err"):
             if fds.get(name + "_read") is not None:
                 self.collectors[name] = Collector(fds[name + "_read"], self.changed)
@@ -179,6 +196,7 @@ class Pod:
         data, socks, _, _ = socket.recv_fds(self.link, 100, 16)
         if not data.startswith(b"ready"):
             raise RuntimeError("pod: %s" % data.decode())
+        self.helper = int(data.split()[1])
         if self.world is not None:
             self.world.listen(socks)
         for fd in socks:
@@ -273,7 +291,6 @@ class Pod:
             self.took = time.monotonic() - self.started
             raw = int(line.split()[1])
             self.status = os.waitstatus_to_exitcode(raw)
-            self.helper.wait(LIMIT)
             for c in self.collectors.values():
                 c.join(5)
         return self.status
@@ -366,19 +383,23 @@ class Pod:
         return sorted(n for n in os.listdir(self.root) if n.startswith((".runner", ".credentials")))
 
     def close(self):
-        if self.helper.poll() is None:
-            if self.pid is not None and self.status is None:
-                try:
-                    os.kill(self.pid, signals.SIGKILL)
-                except OSError:
-                    pass
-            else:
-                self.helper.kill()
+        """PID 1 dies, and with it the namespace; the helper ends when it has said so."""
+        if self.pid is not None and self.status is None:
             try:
-                self.helper.wait(10)
-            except subprocess.TimeoutExpired:
-                self.helper.kill()
-                self.helper.wait(10)
+                os.kill(self.pid, signals.SIGKILL)
+            except OSError:
+                pass
+        elif self.pid is None and self.helper is not None:
+            try:
+                os.kill(self.helper, signals.SIGKILL)
+            except OSError:
+                pass
+        self.link.settimeout(20)
+        try:
+            while self.link.recv(4096):
+                pass
+        except OSError:
+            pass
         for c in self.collectors.values():
             c.join(5)
         self.link.close()
@@ -389,13 +410,38 @@ class Pod:
             shutil.rmtree(self.base, ignore_errors=True)
 
 
-def spawn_helper(fds, keep):
-    def place():
-        # runs between fork and exec: the socket to descriptor 3, nothing else beyond the standard three
-        os.dup2(keep[3], 3)
-        os.set_inheritable(3, True)
-    return subprocess.Popen([os.path.join(HERE, "pod.py")], stdin=fds["stdin"], stdout=fds["stdout"], stderr=fds["stderr"],
-                            preexec_fn=place, pass_fds=(3,), close_fds=True, env={})
+class PodServer:
+    """The process that makes pods, started with the first one; it ends with this process."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.sock = None
+        self.owner = None
+
+    def ask(self, link, fds):
+        with self.lock:
+            if self.owner != os.getpid():
+                self.start()
+            socket.send_fds(self.sock, [b"pod"], [link, self.fileno(fds["stdin"]), self.fileno(fds["stdout"]), self.fileno(fds["stderr"])])
+
+    @staticmethod
+    def fileno(stream):
+        return stream if isinstance(stream, int) else stream.fileno()
+
+    def start(self):
+        # datagrams, so that two requests cannot run together
+        ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+
+        def place():
+            os.dup2(theirs.fileno(), 3)
+            os.set_inheritable(3, True)
+        subprocess.Popen([os.path.join(HERE, "pod.py")], stdin=subprocess.DEVNULL, preexec_fn=place, pass_fds=(3,), close_fds=True, env={})
+        theirs.close()
+        self.sock = ours
+        self.owner = os.getpid()
+
+
+SERVER = PodServer()
 
 
 def open_streams(pty, stdin, stdout, stderr):

@@ -165,10 +165,8 @@ def become_init(root, order):
     os.execve(order["program"], order["argv"], order["env"])
 
 
-def main():
-    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    link = socket.socket(fileno=3)
-    link.set_inheritable(False)
+def serve_one(link):
+    """One pod: order, namespaces, root, PID 1, its exit status."""
     data = b""
     while not data.endswith(b"\n"):
         piece = link.recv(1 << 20)
@@ -183,7 +181,7 @@ def main():
     socks = listen(order)
     build_root(order["root"], order)
     fds = array.array("i", [s.fileno() for s in socks])
-    link.sendmsg([b"ready\n"], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)] if socks else [])
+    link.sendmsg([b"ready %d\n" % os.getpid()], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)] if socks else [])
     if link.recv(10) != b"go\n":
         return
     for s in socks:
@@ -202,11 +200,44 @@ def main():
     link.sendall(b"exit %d\n" % status)
 
 
-try:
-    main()
-except BaseException as failure:
+def child(link_fd, streams, server):
+    """Forked from the server for one pod."""
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    server.close()
+    for n, fd in enumerate(streams):
+        os.dup2(fd, n, inheritable=True)
+    for fd in streams:
+        if fd > 2:
+            os.close(fd)
+    link = socket.socket(fileno=link_fd)
+    link.set_inheritable(False)
     try:
-        socket.socket(fileno=os.dup(3)).sendall(("failed %s\n" % failure).encode())
-    except OSError:
-        pass
-    sys.exit(1)
+        serve_one(link)
+    except BaseException as failure:
+        try:
+            link.sendall(("failed %s\n" % failure).encode())
+        except OSError:
+            pass
+        os._exit(1)
+    os._exit(0)
+
+
+def main():
+    # a session of its own: a Ctrl-C at the terminal is for the tests, which then end this by closing the socket
+    os.setsid()
+    libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # helpers that ended are nobody's business
+    server = socket.socket(fileno=3)
+    server.set_inheritable(False)
+    while True:
+        data, fds, _, _ = socket.recv_fds(server, 16, 8)
+        if not data:
+            return
+        if os.fork() == 0:
+            child(fds[0], fds[1:4], server)
+        for fd in fds:
+            os.close(fd)
+
+
+main()

@@ -13,7 +13,6 @@
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 
@@ -367,6 +366,7 @@ class Listener:
         return None
 
     def run_worker(self, request, run, ident):
+        import subprocess  # late: it takes long to load, and most lives have no job
         from_worker, to_listener = os.pipe()
         from_listener, to_worker = os.pipe()
         path = os.path.join(self.bin, "Runner.Worker")
@@ -404,6 +404,7 @@ class Listener:
 
     # self-update
     def update(self, body):
+        import subprocess
         target = body["targetVersion"]
         say("Runner update in progress, do not shutdown runner.")
         say("Downloading %s runner" % target)

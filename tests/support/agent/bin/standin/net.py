@@ -1,6 +1,5 @@
 """As much HTTPS as the agent needs: one request a connection, interruptible by a wake-up pipe; and the signed client assertion."""
 import base64
-import hashlib
 import json
 import os
 import select
@@ -93,6 +92,11 @@ def parse(answer, host):
         return int(words[1]), None
 
 
+def sha256(data):
+    from _sha256 import sha256 as digest  # hashlib loads all of OpenSSL's for it
+    return digest(data).digest()
+
+
 def b64url(data):
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
@@ -100,14 +104,14 @@ def b64url(data):
 def mgf1(seed, size):
     out = b""
     for i in range(-(-size // 32)):
-        out += hashlib.sha256(seed + i.to_bytes(4, "big")).digest()
+        out += sha256(seed + i.to_bytes(4, "big"))
     return out[:size]
 
 
 def pss(message):
     """EMSA-PSS of RFC 8017 for 2048 bits, SHA-256, salt of 32 bytes."""
     salt = os.urandom(32)
-    h = hashlib.sha256(b"\0" * 8 + hashlib.sha256(message).digest() + salt).digest()
+    h = sha256(b"\0" * 8 + sha256(message) + salt)
     db = b"\0" * (256 - 32 - 32 - 2) + b"\1" + salt
     masked = bytearray(a ^ b for a, b in zip(db, mgf1(h, len(db))))
     masked[0] &= 0x7f
@@ -115,7 +119,7 @@ def pss(message):
 
 
 def pkcs1(message):
-    info = bytes.fromhex("3031300d060960864801650304020105000420") + hashlib.sha256(message).digest()
+    info = bytes.fromhex("3031300d060960864801650304020105000420") + sha256(message)
     return b"\0\1" + b"\xff" * (256 - 3 - len(info)) + b"\0" + info
 
 
