@@ -204,3 +204,19 @@ def test_secrets_do_not_reach_the_tools(node):
     seen = open(node.tmp + "/seen").read()
     assert "PATH=" in seen
     assert "ghp_secret" not in seen and "AAAASECRET" not in seen and "INIT_EXPECT" not in seen
+
+
+def test_the_checks_run_as_the_job_s_user(node):
+    """init as root with RUNNER_USER: it is that user's permissions that count."""
+    seen = node.tmp + "/seen"
+    nodes.write(seen, "")
+    os.chmod(seen, 0o666)
+    path = node.tmp
+    while path != "/tmp" and path != "/":
+        os.chmod(path, 0o755)
+        path = os.path.dirname(path)
+    node.smi(body="id -u >%s; id -G >>%s; cat %s/healthy.xml" % (seen, seen, nodes.DATA))
+    found = node.selftest(RUNNER_USER="65534:65534")
+    assert open(seen).read() == "65534\n65534\n"
+    is_(found, "cache.write", "fail", "uid 65534 gid 65534 cannot write", "owner 0:0", "mode 0755")
+    is_(found, "runner.root", "fail", "uid 65534")
