@@ -298,8 +298,6 @@ int run_life(struct config *c, char **envp)
 		return e.code;
 	}
 	fault_arm();
-	/* musl's sigaction unblocks 33 and 34, which it keeps for threads of its own. */
-	sig_block_all();
 	fault_registrar(r.reg.sock);
 	if (loop_init(&r.loop, &e) != 0) {
 		log_error("start", "%s", e.text);

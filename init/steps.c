@@ -234,10 +234,6 @@ static void dirs_over(struct run *r)
 	}
 	r->dirs.version[sizeof r->dirs.version - 1] = '\0';
 	(void)str_copy(r->wish.agent_version, sizeof r->wish.agent_version, r->dirs.version);
-	/* For a registrar that has to be replaced: it is forked from these settings. */
-	if (r->dirs.version[0] != '\0')
-		(void)str_copy(r->c->gh.agent_version, sizeof r->c->gh.agent_version,
-			       r->dirs.version);
 	run_post(r, EV_STEP_OK);
 }
 

@@ -16,6 +16,7 @@ static struct registrar r;
 static struct reg_report report, sent;
 static struct reg_order order;
 static struct gh_runner runner;
+static struct reg_wish wish;
 static int peer;
 
 static int linked(void **state)
@@ -64,7 +65,7 @@ static void every_order_has_its_own_number(void **state)
 	uint32_t before;
 
 	(void)state;
-	assert_int_equal(registrar_predecessor(&r, 17, "old", deadline_in(1000)), 0);
+	assert_int_equal(registrar_predecessor(&r, &wish, 17, "old", deadline_in(1000)), 0);
 	before = r.seq;
 	assert_int_equal(registrar_finish(&r), 0);
 	assert_true(r.seq != before);
