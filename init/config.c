@@ -72,13 +72,20 @@ void config_shown(char *dst, size_t size, const char *value)
 /* ---- one setting ------------------------------------------------------------------------------
  */
 
-ssize_t config_read_file(const char *path, char *dst, size_t size)
+ssize_t config_read_file(const char *path, const struct user *reader, char *dst, size_t size)
 {
+	struct stat st;
+
 	cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	size_t n = 0;
 
 	if (fd < 0)
 		return -1;
+	if (reader != NULL && (fstat(fd, &st) < 0 || !S_ISREG(st.st_mode) ||
+			       !config_user_may(reader, st.st_uid, st.st_gid, st.st_mode, 4))) {
+		errno = EACCES;
+		return -1;
+	}
 	while (n < size) {
 		ssize_t k = read(fd, dst + n, size - n);
 		if (k < 0 && errno == EINTR)
@@ -98,7 +105,7 @@ ssize_t config_read_file(const char *path, char *dst, size_t size)
 /* The file's text, trimmed, in scratch. 0, or -1 after it was told. */
 static int load_secret(const struct setting *s, const char *path, struct config_reading *r)
 {
-	ssize_t n = config_read_file(path, scratch, sizeof scratch);
+	ssize_t n = config_read_file(path, NULL, scratch, sizeof scratch);
 	const char *v;
 	size_t len;
 

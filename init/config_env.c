@@ -20,9 +20,7 @@ static struct {
 	bool full;
 } made;
 
-/* NAME or NAME_FILE of a secret, or anything that config.sh would take as an input. `n` is the
- * length of the name in the entry. */
-static bool is_secret_name(const char *entry, size_t n)
+bool config_is_secret(const char *entry, size_t n)
 {
 	static const char input[] = "ACTIONS_RUNNER_INPUT_"; /* the agent compares in any case */
 
@@ -43,7 +41,7 @@ void config_wipe_environ(char **envp)
 	char **to = envp;
 
 	for (char **from = envp; *from != NULL; from++) {
-		if (is_secret_name(*from, strcspn(*from, "=")))
+		if (config_is_secret(*from, strcspn(*from, "=")))
 			explicit_bzero(*from, strlen(*from));
 		else
 			*to++ = *from;
@@ -110,7 +108,7 @@ static bool handed_on(const struct config *c, const char *entry, const char *hom
 {
 	size_t n = strcspn(entry, "=");
 
-	if (is_secret_name(entry, n) || str_starts(entry, "INIT_"))
+	if (config_is_secret(entry, n) || str_starts(entry, "INIT_"))
 		return false;
 	if (home != NULL && named(entry, n, "HOME"))
 		return false;

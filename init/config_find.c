@@ -110,7 +110,7 @@ static void find_root(struct config *c, enum config_use use, struct config_readi
 	}
 	if (str_fmt(path, sizeof path, "%s/.env", c->root) < 0)
 		return;
-	n = config_read_file(path, c->dotenv, sizeof c->dotenv);
+	n = config_read_file(path, &c->user, c->dotenv, sizeof c->dotenv);
 	if (n < 0 && errno != ENOENT)
 		config_problem(r, false, "RUNNER_ROOT", "cannot read %s: %s", path,
 			       strerror(errno));
@@ -170,6 +170,11 @@ static void add_cache(struct config *c, const char *var, char *const *envp,
 			       shown);
 		return;
 	}
+	if (config_is_secret(var, strlen(var))) { /* its value would be shown, and handed on */
+		config_problem(r, false, "INIT_CACHE_DIRS", "\"%s\" is a secret, no directory",
+			       var);
+		return;
+	}
 	k->defaulted = v == NULL;
 	if (v == NULL) {
 		c->n_caches += cache_default(c, var, k->path, sizeof k->path) == 0 ? 1 : 0;
@@ -220,7 +225,7 @@ static void find_os(struct config *c)
 	char text[4096], *p, *end;
 	struct utsname u;
 
-	if (config_read_file("/etc/os-release", text, sizeof text) > 0 &&
+	if (config_read_file("/etc/os-release", NULL, text, sizeof text) > 0 &&
 	    (p = strstr(text, "PRETTY_NAME=")) != NULL) {
 		p += strlen("PRETTY_NAME=");
 		p += *p == '"' || *p == '\'' ? 1 : 0;

@@ -108,8 +108,10 @@ const char *config_env(char *const *envp, const char *name);
 const char *config_value(char *const *envp, const char *name, size_t *len);
 
 /* Up to `size` - 1 bytes of a small file, NUL-terminated. The length, or -1 with errno (EFBIG: it
- * has more). Does not wait for a FIFO's writer. */
-ssize_t config_read_file(const char *path, char *dst, size_t size);
+ * has more). Does not wait for a FIFO's writer. With `reader` only a regular file that this user
+ * may read (else EACCES), whoever asks: root must not carry a file's text to a user who may not see
+ * it. */
+ssize_t config_read_file(const char *path, const struct user *reader, char *dst, size_t size);
 
 /* ---- config_find.c, config_env.c --------------------------------------------------------------
  */
@@ -119,6 +121,10 @@ void config_find(struct config *c, char *const *envp, enum config_use use,
 		 struct config_reading *r);
 /* What the life cycle cannot do without, and what does not go together. */
 void config_demand(struct config *c, char *const *envp, struct config_reading *r);
+
+/* NAME or NAME_FILE of a secret, or anything that config.sh would take as an input. `n` is the
+ * length of the name at the beginning of `entry`. */
+bool config_is_secret(const char *entry, size_t n);
 
 /* HOME had to fall back to the runner root. */
 bool config_home_is_root(const struct config *c, char *const *envp);

@@ -8,6 +8,7 @@
 #include "base/str.h"
 #include "build/version.h"
 #include "gh/json.h"
+#include "init/dirs.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -79,6 +80,27 @@ static int open_dir(const char *path, bool own)
 	return take_fd(&fd);
 }
 
+/* Nobody else's links on the way to a given one either. */
+static int open_given(const char *dir)
+{
+	char parent[1024], *slash;
+	struct err e = ERR_INIT;
+	int fd;
+
+	if (str_copy(parent, sizeof parent, dir) < 0 || (slash = strrchr(parent, '/')) == NULL) {
+		errno = EINVAL;
+		return -1;
+	}
+	*slash = 0;
+	fd = dirs_walk(parent[0] != 0 ? parent : "/", false, "INIT_STATE_DIR", &e);
+	if (fd < 0) {
+		errno = e.sys != 0 ? e.sys : ELOOP;
+		return -1;
+	}
+	(void)close(fd);
+	return open_dir(dir, false);
+}
+
 void state_open(const char *dir, bool given)
 {
 	char tmp[64];
@@ -88,7 +110,7 @@ void state_open(const char *dir, bool given)
 	if (start_time((long)getpid(), &self.start) < 0)
 		self.start = 0;
 	if (given) {
-		self.dir = open_dir(dir, false);
+		self.dir = open_given(dir);
 		if (self.dir < 0)
 			log_warn("state_none",
 				 "no state is written: INIT_STATE_DIR %s: %s (it must be no link, "

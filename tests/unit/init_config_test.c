@@ -431,6 +431,52 @@ static void cache_directories_are_absolute(void **state)
 	assert_string_equal(c.probe.cache_dirs[0], "MINE=/m");
 }
 
+static void a_secret_is_no_cache_directory(void **state)
+{
+	(void)state;
+	assert_refused(ENV(URL, TOKEN, "INIT_CACHE_DIRS=RUNNER_TOKEN"), "INIT_CACHE_DIRS",
+		       "is a secret");
+	for (unsigned i = 0; i < r.n_problems; i++)
+		assert_null(strstr(r.problems[i].text, "AABBCC"));
+	assert_refused(ENV(URL, TOKEN, "INIT_CACHE_DIRS=ACCESS_TOKEN_FILE"), "INIT_CACHE_DIRS",
+		       "is a secret");
+}
+
+static void put_dotenv(mode_t mode)
+{
+	char path[128];
+	int fd;
+
+	assert_int_equal(str_fmt(path, sizeof path, "%s/.env", root), 0);
+	(void)unlink(path);
+	fd = open(path, O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
+	assert_true(fd >= 0 && write(fd, "A=1\n", 4) == 4 && fchmod(fd, mode) == 0);
+	assert_int_equal(close(fd), 0);
+}
+
+static void the_dotenv_of_the_image_is_kept(void **state)
+{
+	(void)state;
+	put_dotenv(0644);
+	assert_int_equal(read_env(ENV(URL, TOKEN)), 0);
+	assert_string_equal(c.dotenv, "A=1\n");
+}
+
+static void a_dotenv_that_the_jobs_user_may_not_read_is_not_carried_to_him(void **state)
+{
+	char path[128];
+
+	(void)state;
+	put_dotenv(0600);
+	assert_int_equal(str_fmt(path, sizeof path, "%s/.env", root), 0);
+	memset(&c, 0, sizeof c);
+	c.user.uid = geteuid() + 1;
+	assert_int_equal(config_read_file(path, &c.user, c.dotenv, sizeof c.dotenv), -1);
+	assert_string_equal(c.dotenv, "");
+	assert_int_equal(config_read_file("/dev/null", &c.user, c.dotenv, sizeof c.dotenv), -1);
+	assert_int_equal(unlink(path), 0);
+}
+
 static void the_tool_cache_defaults_to_the_work_folder(void **state)
 {
 	char want[128];
@@ -531,6 +577,9 @@ int main(void)
 		cmocka_unit_test(a_bad_secret_file_is_named),
 		cmocka_unit_test(a_root_without_the_agent_is_named),
 		cmocka_unit_test(cache_directories_are_absolute),
+		cmocka_unit_test(a_secret_is_no_cache_directory),
+		cmocka_unit_test(the_dotenv_of_the_image_is_kept),
+		cmocka_unit_test(a_dotenv_that_the_jobs_user_may_not_read_is_not_carried_to_him),
 		cmocka_unit_test(the_tool_cache_defaults_to_the_work_folder),
 		cmocka_unit_test(the_work_folder_does_not_go_up),
 		cmocka_unit_test(proxies_are_http_and_the_lower_case_name_wins),
