@@ -93,7 +93,7 @@ static void v1_key(struct json_out *o, const char *modulus)
 int body_v1(struct buf *b, const struct gh_settings *s, const struct key_parts *key,
 	    uint64_t replace_id)
 {
-	cleanup_buf struct buf modulus;
+	cleanup_buf struct buf modulus = {0};
 	struct json_out o;
 
 	if (modulus_text(&modulus, key) < 0)
@@ -122,7 +122,7 @@ int body_v1(struct buf *b, const struct gh_settings *s, const struct key_parts *
 int body_v2(struct buf *b, const struct gh_settings *s, const struct key_parts *key, uint64_t group,
 	    uint64_t replace_id)
 {
-	cleanup_buf struct buf modulus;
+	cleanup_buf struct buf modulus = {0};
 	struct json_out o;
 	char xml[512];
 

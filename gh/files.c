@@ -49,7 +49,7 @@ static const struct part parts[] = {
 
 static int rsaparams(struct gh_runner *r, const struct key_parts *key, struct err *e)
 {
-	cleanup_buf struct buf b, one;
+	cleanup_buf struct buf b = {0}, one = {0};
 	struct json_out o;
 
 	buf_init(&b, GH_FILE_MAX);
@@ -71,7 +71,7 @@ static int rsaparams(struct gh_runner *r, const struct key_parts *key, struct er
 
 static int credentials(struct gh_runner *r, const struct answer_agent *a, struct err *e)
 {
-	cleanup_buf struct buf b;
+	cleanup_buf struct buf b = {0};
 	struct json_out o;
 
 	buf_init(&b, GH_FILE_MAX);
@@ -97,7 +97,7 @@ static int credentials(struct gh_runner *r, const struct answer_agent *a, struct
 static int settings(struct gh_runner *r, const struct gh_settings *s, const struct answer_agent *a,
 		    struct err *e)
 {
-	cleanup_buf struct buf b;
+	cleanup_buf struct buf b = {0};
 	struct json_out o;
 
 	buf_init(&b, GH_FILE_MAX);
@@ -149,7 +149,7 @@ const struct gh_file *files_find(const struct gh_runner *r, const char *name)
 static int read_part(const struct json_at *at, const struct part *p, struct key_parts *out,
 		     struct err *e)
 {
-	cleanup_buf struct buf raw;
+	cleanup_buf struct buf raw = {0};
 	char text[400] = "";
 
 	buf_init(&raw, 300);

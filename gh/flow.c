@@ -60,7 +60,7 @@ int flow_begin(struct gh *g, const char *event, const struct secret *token, enum
 			      .cred_age_ms = age_ms,
 			      .retry = NET_IDEMPOTENT};
 	struct answer_auth a = {.v2 = false};
-	cleanup_buf struct buf body;
+	cleanup_buf struct buf body = {0};
 	struct net_response r;
 	int rc;
 
@@ -183,7 +183,7 @@ enum flow_outcome flow_add(struct flow *f, const struct answer_group *group, uin
 	bool v2 = f->kind == GH_V2;
 	struct wire_call c = call(f, STEP_ADD, !v2 && replace_id != 0 ? "PUT" : "POST", NET_UNSENT);
 	struct net_failure why = {.sent = false};
-	cleanup_buf struct buf body;
+	cleanup_buf struct buf body = {0};
 	enum flow_outcome out;
 	int rc;
 

@@ -26,7 +26,7 @@ static bool is_known(const char *name)
 
 static int take_file(struct gh_runner *r, const char *name, const char *text, struct err *e)
 {
-	cleanup_buf struct buf raw;
+	cleanup_buf struct buf raw = {0};
 	struct gh_file *f = &r->files[r->n_files];
 	char shown[80];
 
@@ -72,7 +72,7 @@ static int take_files(const struct buf *text, struct gh_runner *r, struct err *e
 
 int jit_decode(const char *text, size_t len, struct gh_runner *r, struct err *e)
 {
-	cleanup_buf struct buf raw;
+	cleanup_buf struct buf raw = {0};
 	struct key_parts key;
 	int rc;
 
@@ -249,7 +249,7 @@ static int generate_once(struct job *j, struct err *e)
 {
 	struct wire_call c = {.step = STEP_JIT, .method = "POST", .retry = NET_UNSENT};
 	struct net_failure why = {.sent = false};
-	cleanup_buf struct buf body;
+	cleanup_buf struct buf body = {0};
 	struct net_response r;
 	int rc;
 

@@ -149,7 +149,7 @@ int json_parse(struct json *j, const void *text, size_t len, enum json_rules rul
 {
 	cJSON_Hooks hooks = {wiped_malloc, wiped_free};
 	struct scan s = {text, (const char *)text + len, 0, 0};
-	cleanup_buf struct buf copy;
+	cleanup_buf struct buf copy = {0};
 
 	j->root = NULL;
 	if (scan_all(text, len, what, e) < 0)

@@ -163,7 +163,7 @@ static int with_line_breaks(const struct secret *pem, struct buf *out)
 struct key *key_from_pem(const struct secret *pem, struct err *e)
 {
 	cleanup_key struct key *k = key_new(e);
-	cleanup_buf struct buf text;
+	cleanup_buf struct buf text = {0};
 	int rc;
 
 	buf_init(&text, PEM_MAX + 2);

@@ -51,7 +51,7 @@ static int claims(struct buf *b, const struct gh_runner *r, struct err *e)
 
 static int form(struct buf *b, const struct gh_runner *r, struct err *e)
 {
-	cleanup_buf struct buf text;
+	cleanup_buf struct buf text = {0};
 	struct key_parts parts;
 	struct key *k = NULL;
 	int rc;
@@ -86,7 +86,7 @@ static int agent_token(struct gh *g, const struct gh_runner *r, struct deadline 
 			      .cred_age_ms = -1,
 			      .retry = NET_IDEMPOTENT,
 			      .quiet = true};
-	cleanup_buf struct buf body;
+	cleanup_buf struct buf body = {0};
 	struct net_response resp;
 	struct json_at at;
 	struct json j;

@@ -43,7 +43,7 @@ static bool use_app(const struct gh_settings *s)
 static int app_jwt(const struct gh_settings *s, struct secret *out, struct err *e)
 {
 	int64_t now = clock_real_ms() / 1000;
-	cleanup_buf struct buf jwt;
+	cleanup_buf struct buf jwt = {0};
 	struct key *k = key_from_pem(&s->cred.app_key, e);
 	char claims[256];
 	int rc;

@@ -114,7 +114,7 @@ int gh_agent_version(const char *root, const char *const *envp, uid_t uid, gid_t
 		     struct deadline d, char *dst, size_t size, struct err *e)
 {
 	struct err why = ERR_INIT;
-	cleanup_buf struct buf text;
+	cleanup_buf struct buf text = {0};
 	char path[1100];
 
 	buf_init(&text, DEPS_JSON_MAX);

@@ -193,8 +193,8 @@ static void age_text(const struct wire_call *c, char *dst, size_t size)
 			      (long long)(c->cred_age_ms / 60000));
 }
 
-/* An answer that repeats the credential must not carry it into the log, nor its first half where the
- * text was cut. */
+/* An answer that repeats the credential must not carry it into the log, nor its first half where
+ * the text was cut. */
 static void hide(char *text, const struct secret *cred)
 {
 	size_t n = cred == NULL ? 0 : cred->len, len;

@@ -224,7 +224,7 @@ static void do_key(struct json_out *o, struct buf *b)
 	struct err e = ERR_INIT;
 	struct key_parts p;
 	struct key *k = key_generate(&e);
-	cleanup_buf struct buf text;
+	cleanup_buf struct buf text = {0};
 
 	buf_init(&text, 4096);
 	if (k == NULL || key_export(k, &p, &e) < 0 || b64_encode(&text, B64_STD, &p, sizeof p) < 0)
@@ -245,7 +245,7 @@ static void command(const char *name)
 {
 	struct err e = ERR_INIT;
 	struct deadline d = deadline_in(env_ms("GHCLI_REMOVE_MS", 5000));
-	cleanup_buf struct buf b;
+	cleanup_buf struct buf b = {0};
 	struct json_out o;
 
 	buf_init(&b, OUT_MAX);

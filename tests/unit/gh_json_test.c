@@ -292,7 +292,7 @@ static void elements_of_an_array_are_objects_with_an_index(void **state)
 
 static void what_is_written_is_escaped_and_can_be_read_back(void **state)
 {
-	cleanup_buf struct buf b;
+	cleanup_buf struct buf b = {0};
 	struct err e = ERR_INIT;
 	struct json_out o;
 	struct json_at at;
@@ -321,7 +321,7 @@ static void what_is_written_is_escaped_and_can_be_read_back(void **state)
 
 static void a_full_buffer_is_told_at_the_end(void **state)
 {
-	cleanup_buf struct buf b;
+	cleanup_buf struct buf b = {0};
 	struct json_out o;
 
 	(void)state;

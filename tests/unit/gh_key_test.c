@@ -23,7 +23,7 @@ static void text_secret(struct secret *s, const char *text)
 
 static void same_as(const unsigned char *p, size_t n, const char *want)
 {
-	cleanup_buf struct buf b;
+	cleanup_buf struct buf b = {0};
 
 	buf_init(&b, 1000);
 	assert_int_equal(b64_encode(&b, B64_STD, p, n), 0);
@@ -71,7 +71,7 @@ static void an_app_key_may_be_pkcs1_or_pkcs8_with_real_or_written_line_breaks(vo
 	(void)state;
 	for (int form = 0; form < 4; form++) {
 		const char *pem = form % 2 == 0 ? key_vectors[0].pkcs1 : key_vectors[0].pkcs8;
-		cleanup_buf struct buf text;
+		cleanup_buf struct buf text = {0};
 		struct err e = ERR_INIT;
 		struct secret s;
 		struct key *k;
@@ -90,7 +90,7 @@ static void an_app_key_may_be_pkcs1_or_pkcs8_with_real_or_written_line_breaks(vo
 
 static void a_last_line_without_line_break_and_windows_breaks_are_accepted(void **state)
 {
-	cleanup_buf struct buf text;
+	cleanup_buf struct buf text = {0};
 	struct err e = ERR_INIT;
 	struct secret s;
 	struct key *k;
@@ -189,7 +189,7 @@ static void a_jwt_has_three_parts_and_names_its_algorithm(void **state)
 	text_secret(&pem, key_vectors[0].pkcs1);
 	k = key_from_pem(&pem, &e);
 	for (size_t i = 0; i < 2; i++) {
-		cleanup_buf struct buf jwt;
+		cleanup_buf struct buf jwt = {0};
 		buf_init(&jwt, 4096);
 		assert_int_equal(key_sign_jwt(k, rows[i].alg, "{\"iss\":\"1\"}", &jwt, &e), 0);
 		assert_true(str_starts(buf_str(&jwt), rows[i].head));
@@ -202,7 +202,7 @@ static void a_jwt_has_three_parts_and_names_its_algorithm(void **state)
 
 static void a_jwt_that_does_not_fit_is_an_error(void **state)
 {
-	cleanup_buf struct buf jwt;
+	cleanup_buf struct buf jwt = {0};
 	struct err e = ERR_INIT;
 	struct secret pem;
 	struct key *k;
