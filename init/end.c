@@ -191,7 +191,7 @@ int run_receipt(struct run *r)
 	int code = life_exit_code(r->code < 0 ? XC_BUG : r->code, ghost);
 	char text[2800];
 
-	journal_life_ended(r->ever_job);
+	journal_life_ended(r->ever_job || r->stops > 0);
 	if (!r->known)
 		return code;
 	if (ghost) {

@@ -122,3 +122,13 @@ def test_a_life_that_had_its_job_does_not_make_the_next_wait(run, make_world, ke
         pod = again(run, world, kept)
         lives.ended(pod, world, 0)
         assert "before registering" not in pod.text
+
+
+def test_lives_that_somebody_stopped_do_not_make_the_next_wait(run, make_world, kept):
+    world = make_world(flow="v2")
+    for n in range(4):
+        pod = again(run, world, kept)
+        pod.wait_text("Listening for Jobs")
+        assert "before registering" not in pod.text
+        pod.signal("TERM")
+        lives.ended(pod, world, 0)
