@@ -25,6 +25,19 @@
 /* Not zeroed by the compiler: the pages that nobody touches stay unmapped in a PID 1 for life. */
 #define UNTOUCHED __attribute__((uninitialized))
 
+/* The address sanitizer keeps its notes in memory too, and a child that execs in the middle of a
+ * function leaves them wrong for a parent that shares it. */
+#if defined(__SANITIZE_ADDRESS__)
+#define SHARES_MEMORY 0
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define SHARES_MEMORY 0
+#endif
+#endif
+#ifndef SHARES_MEMORY
+#define SHARES_MEMORY 1
+#endif
+
 enum stage { STAGE_NONE, STAGE_FILES, STAGE_CWD, STAGE_USER, STAGE_EXEC };
 
 /* What the child leaves for the parent when it cannot exec. */
@@ -280,7 +293,7 @@ static pid_t start(struct start *st, int flags, int *pidfd)
 
 int spawn_exec(const struct spawn_spec *s, struct proc *out, struct err *e)
 {
-	bool apart = s->user != NULL && s->user->switching;
+	bool apart = !SHARES_MEMORY || (s->user != NULL && s->user->switching);
 	struct report here = {STAGE_NONE, 0}, *r = &here;
 	struct start st = {s, &here};
 	cleanup_fd int pidfd = -1;

@@ -127,5 +127,3 @@ def test_a_limit_on_inits_own_processor_time_is_not_cmds_signal(program, start):
     run.wait_line("ready")
     run.signal("XCPU")  # sent by somebody: passed on
     assert run.wait_line("sig", 1, 3) == signal.SIGXCPU
-
-

@@ -159,14 +159,17 @@ def test_limits_and_oom_score_reach_cmd_unchanged(program, start):
     assert run.out.split()[0] == "123" and run.out.split()[-1] == "321"
 
 
+def one_process():
+    resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
+
+
 def test_a_fork_that_fails_ends_in_a_message_not_a_hang(program, start):
     folder = subprocess.run(["mktemp", "-d", "/tmp/pid1.XXXXXX"], capture_output=True, text=True, check=True).stdout.strip()
     try:
         os.chmod(folder, 0o755)
         subprocess.run(["cp", program.path, PAYLOAD, folder], check=True)
         local = type(program)(program.name, [os.path.join(folder, os.path.basename(program.path))] + program.argv[1:], program.package)
-        limit = lambda: resource.setrlimit(resource.RLIMIT_NPROC, (1, 1))
-        run = start(local, [os.path.join(folder, os.path.basename(PAYLOAD)), "exit", "0"], raw=True, preexec=limit,
+        run = start(local, [os.path.join(folder, os.path.basename(PAYLOAD)), "exit", "0"], raw=True, preexec=one_process,
                     before=["setpriv", "--reuid", "54321", "--regid", "54321", "--clear-groups"])
         code = run.wait(3)
         assert code not in (0, 127)
