@@ -78,7 +78,7 @@ packages:
 fetch:
 	@DEPS_DIR=$(DEPS_DIR) deps/fetch $(abspath $(DEPS_OUT))/src
 
-include tests/tests.mk
+-include tests/tests.mk # not in the context of an image build
 
 # ---- Facts of this build, written when they change and only then ------------------------------------------------
 
