@@ -208,5 +208,6 @@ int tls_explain(const struct tls *s, const char *peer, struct net_failure *f, st
 			       "between",
 			       peer);
 	tls_reason(s, why, sizeof why);
-	return err_set(e, XC_UNAVAILABLE, 0, "TLS with %s failed: %s", peer, why);
+	return err_set(e, s->rc == MBEDTLS_ERR_SSL_ALLOC_FAILED ? XC_SYSTEM : XC_UNAVAILABLE, 0,
+		       "TLS with %s failed: %s", peer, why);
 }

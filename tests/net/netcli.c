@@ -5,7 +5,7 @@
  *
  * -H 'Name: value'  -d BODY  -t DEADLINE_MS  -x EXCHANGE_MS  -f (follow)  -r once|idempotent|unsent
  * -R RESOLV_CONF  -T HOSTS  -b BUILD_EPOCH  -c CANCEL_FD  -k (any clock)  -w MS (pause between)
- * -B (print bodies whole as hex)
+ * -B (print bodies whole as hex)  -n K (a new client after every K exchanges)
  * Proxies and CA from the environment, as init reads them.
  */
 #include "base/str.h"
@@ -19,11 +19,14 @@
 
 #define HEADERS_MAX 8
 
+/* Of tests/net/netfail.c, where that is linked in. */
+void netfail_begin(void) __attribute__((weak));
+
 struct options {
 	struct net_header headers[HEADERS_MAX];
 	size_t n_headers;
 	const char *body;
-	int64_t deadline_ms, pause_ms;
+	int64_t deadline_ms, pause_ms, per_client;
 	bool follow, any_clock, hex, retry;
 	enum net_retry policy;
 };
@@ -169,6 +172,9 @@ static void read_option(int c, char *arg, struct options *o, struct net_config *
 	case 'w':
 		o->pause_ms = number(arg);
 		break;
+	case 'n':
+		o->per_client = number(arg);
+		break;
 	case 'R':
 		nc->resolv_conf = arg;
 		break;
@@ -209,22 +215,29 @@ int main(int argc, char **argv)
 				.cancel_fd = -1};
 	struct err e = ERR_INIT;
 	struct net_failure none = {.stage = NET_RESOLVE};
-	struct net *n;
+	struct net *n = NULL;
 	int c, bad = 0;
 
-	while ((c = getopt(argc, argv, "H:d:t:x:w:R:T:b:c:r:fkB")) != -1)
+	while ((c = getopt(argc, argv, "H:d:t:x:w:R:T:b:c:r:n:fkB")) != -1)
 		read_option(c, optarg, &o, &nc);
-	n = net_open(&nc, &e);
-	if (n == NULL) {
-		printf("{\"took_ms\": 0, ");
-		tell_failure(&none, &e);
-		printf("}\n");
-		return 1;
-	}
 	for (int i = optind; i + 1 < argc; i += 2) {
+		int64_t k = (i - optind) / 2;
+		if (n == NULL || (o.per_client > 0 && k % o.per_client == 0)) {
+			net_close(n);
+			if (netfail_begin != NULL)
+				netfail_begin();
+			n = net_open(&nc, &e);
+		}
 		if (i > optind && o.pause_ms > 0)
 			(void)poll(NULL, 0, (int)o.pause_ms);
-		bad += one(n, &o, argv[i], argv[i + 1]) < 0 ? 1 : 0;
+		if (n == NULL) {
+			printf("{\"took_ms\": 0, ");
+			tell_failure(&none, &e);
+			printf("}\n");
+			bad++;
+		} else {
+			bad += one(n, &o, argv[i], argv[i + 1]) < 0 ? 1 : 0;
+		}
 	}
 	net_close(n);
 	return bad > 0 ? 1 : 0;

@@ -1,8 +1,9 @@
 /*
- * Failing calls for the network driver: NETFAIL=CALL:N[:ERRNO[:COUNT]] makes the N-th call of that
- * name fail (COUNT times in a row, 1 when not given). The linker puts these in front of the real
- * ones (--wrap), in the checking build only. NETFAIL_TELL=1: how many calls there were, on stderr
- * at the end.
+ * Failing calls for the network driver: NETFAIL=CALL:N[:ERRNO[:COUNT[:STEP]]] makes the N-th call
+ * of that name fail (COUNT times in a row, 1 when not given). With STEP the count begins anew
+ * whenever the driver opens a new client (its option -n), and N grows by STEP each time. The linker
+ * puts these in front of the real ones (--wrap), in the checking build only. NETFAIL_TELL=1: how
+ * many calls there were, on stderr at the end.
  */
 #include <errno.h>
 #include <poll.h>
@@ -30,7 +31,7 @@ static const char *const names[C__MAX] = {"calloc", "socket", "connect",    "sen
 static struct {
 	int set; /* 0 not yet read, 1 read */
 	int call, error;
-	long first, count, seen[C__MAX];
+	long first, count, step, seen[C__MAX];
 } plan;
 
 static void tell(void)
@@ -56,7 +57,22 @@ static void read_plan(void)
 			plan.call = i;
 	plan.error = ENOMEM;
 	plan.count = 1;
-	(void)!sscanf(s + n, ":%ld:%d:%ld", &plan.first, &plan.error, &plan.count);
+	(void)!sscanf(s + n, ":%ld:%d:%ld:%ld", &plan.first, &plan.error, &plan.count, &plan.step);
+}
+
+void netfail_begin(void);
+void netfail_begin(void)
+{
+	static int later;
+
+	if (plan.set == 0)
+		read_plan();
+	if (plan.step == 0)
+		return;
+	if (later)
+		plan.first += plan.step;
+	later = 1;
+	memset(plan.seen, 0, sizeof plan.seen);
 }
 
 /* 1 when this call is to fail; errno is set then. */

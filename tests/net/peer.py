@@ -3,6 +3,7 @@ import datetime
 import ipaddress
 import json
 import os
+import select
 import socket
 import ssl
 import struct
@@ -208,52 +209,46 @@ class Relay(Peer):
         super().__init__(self._relay, host=host)
 
     def _relay(self, client, number):
+        # one thread for both directions: a socket that another thread reads from is not really closed by close()
         server = socket.create_connection(("127.0.0.1", self.target))
         budget, fault = self.cut(number)
-        pair = (server, client) if self.toward == "client" else (client, server)
-        other = threading.Thread(target=self._copy, args=(pair[1], pair[0]), daemon=True)
-        other.start()
+        source = server if self.toward == "client" else client
         try:
-            self._copy_until(pair[0], pair[1], budget, fault, client)
+            while True:
+                for a in select.select([client, server], [], [], 60)[0]:
+                    b = server if a is client else client
+                    data = a.recv(65536)
+                    if not data:
+                        return
+                    self.passed(data, a is source)
+                    if a is source and fault:
+                        if len(data) > budget:
+                            if not self._break(fault, client, b, data, budget):
+                                return
+                            fault = None
+                            continue
+                        budget -= len(data)
+                    b.sendall(data)
         finally:
             server.close()
 
-    @staticmethod
-    def _copy(a, b):
-        try:
-            while True:
-                data = a.recv(65536)
-                if not data:
-                    b.shutdown(socket.SHUT_WR)
-                    return
-                b.sendall(data)
-        except OSError:
-            pass
+    def passed(self, data, counted):
+        """Sees every piece; for tests that count."""
 
-    def _copy_until(self, a, b, budget, fault, client):
-        done = 0
-        while True:
-            data = a.recv(65536)
-            if not data:
-                return
-            if fault is None or done + len(data) <= budget:
-                b.sendall(data)
-                done += len(data)
-                continue
-            keep = budget - done
-            b.sendall(data[:keep])
-            if fault == "reset":
-                reset(client)
-            elif fault == "stall":
-                self.wait_closed(client)
-            elif fault == "garbage":
-                b.sendall(os.urandom(max(64, len(data) - keep)))
-                self.wait_closed(client)
-            elif fault == "flip":
-                b.sendall(bytes([data[keep] ^ 0x55]) + data[keep + 1:])
-                done, fault = done + len(data), None
-                continue
-            return
+    def _break(self, fault, client, to, data, keep):
+        """The fault, after ``keep`` bytes of ``data``; true when the connection goes on."""
+        to.sendall(data[:keep])
+        if fault == "flip":
+            to.sendall(bytes([data[keep] ^ 0x55]) + data[keep + 1:])
+            return True
+        if fault == "reset":
+            reset(client)
+        elif fault == "stall":
+            self.wait_closed(client)
+        elif fault == "garbage":
+            to.sendall(os.urandom(max(64, len(data) - keep)))
+            self.wait_closed(client)
+        return False
 
     @staticmethod
     def wait_closed(s):
