@@ -72,7 +72,8 @@ void run_respawn(struct run *r)
 	if (r->reg.proc.pid > 0)
 		return;
 	r->respawns++;
-	/* The first one learned the version from an order; this one may be asked to remove at once. */
+	/* The first one learned the version from an order; this one may be asked to remove at once.
+	 */
 	if (r->wish.agent_version[0] != '\0')
 		(void)str_copy(r->c->gh.agent_version, sizeof r->c->gh.agent_version,
 			       r->wish.agent_version);
@@ -244,8 +245,8 @@ void run_predecessor(struct run *r)
 		 "offline",
 		 en.name, (unsigned long long)en.id);
 	r->runner.id = en.id; /* for the journal; nothing of ours is registered yet */
-	if (registrar_predecessor(&r->reg, &r->wish, en.id, en.name,
-				  deadline_in(PREDECESSOR_MS)) != 0) {
+	if (registrar_predecessor(&r->reg, &r->wish, en.id, en.name, deadline_in(PREDECESSOR_MS)) !=
+	    0) {
 		run_registrar_lost(r, "takes no orders");
 		return;
 	}

@@ -41,6 +41,7 @@ URL = "https://github.com/acme/widget"
 ENTITY = "repos/acme/widget"
 BASELINE = os.path.join(REPO, "tests", "baseline")
 RUNTIME_PATIENCE = 30  # seconds after the signal at which a container runtime would have killed long ago
+WHOLE = {"init": 6.0, "shell": 10.0}  # seconds: a whole life, the shell's registration takes that much longer
 ROOM = 0.2             # beyond the budget, for the kernel and a busy machine
 
 AGENT = ["broker", "oauth", "job", "v1.session", "v1.message"]  # steps of the agent: they are slow, but they work
@@ -52,7 +53,7 @@ REALTIME = [34, 37, 50, 64]
 class Plan:
     """What happens in life ``n`` of ``seed``."""
 
-    def __init__(self, seed, n):
+    def __init__(self, seed, n, subject):
         r = random.Random("%s/%d" % (seed, n))
         self.n = n
         self.flow = r.choice(["v1", "v2"])
@@ -65,7 +66,7 @@ class Plan:
         self.ephemeral = r.random() < 0.8
         self.drain = r.choice([0, 0, 0, 3])
         self.stop = r.choice([6, 9, 9])
-        self.at = r.uniform(0.0, 6.0)
+        self.at = r.uniform(0.0, WHOLE[subject])
         self.signal = r.choice(NAMED + REALTIME)
         self.more = [r.uniform(0.05, 2.5) for _ in range(r.choice([0, 0, 0, 1, 2]))]
 
@@ -144,7 +145,7 @@ def occupy():
 
 def live(path, seed, n, subject):
     hub = harness.Hub(path)
-    plan = Plan(seed, n)
+    plan = Plan(seed, n, subject)
     world = hub.world(flow=plan.flow, expected_version=harness.VERSION if subject == "init" else None)
     world.chaos(seed=plan.server_seed, latency=[0.0, plan.latency], rate=plan.rate, spare=AGENT)
     pod, root = start(world, plan, subject)

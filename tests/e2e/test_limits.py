@@ -5,7 +5,6 @@ import time
 
 import pytest
 
-import harness
 import lives
 
 
@@ -77,7 +76,8 @@ def test_an_agent_killed_for_memory_is_75_and_says_so(run, make_world):
         join(group, pod)
         pod.wait_text("listening for jobs")
         put("/proc/%d" % pod.host_pid("Runner.Listener run"), "oom_score_adj", 1000)
-        world.job(name="hog", steps=[{"exec": ["/usr/bin/python3", "-c", "import time\nx = []\nwhile True: x.append(b'x' * (4 << 20)); time.sleep(0.01)"]}])
+        hog = "import time\nx = []\nwhile True: x.append(b'x' * (4 << 20)); time.sleep(0.01)"
+        world.job(name="hog", steps=[{"exec": ["/usr/bin/python3", "-c", hog]}])
         assert pod.wait() in (75, 85), pod.text
         assert "out of memory" in pod.text
 

@@ -206,18 +206,6 @@ class Pod:
         self.pid = int(self.line())
         self.wait_exec()
 
-    def wait_exec(self, timeout=LIMIT):
-        """Until the program itself runs: before its exec, PID 1 is still the helper, which hears no signal."""
-        end = time.monotonic() + timeout
-        while time.monotonic() < end:
-            try:
-                with open("/proc/%d/cmdline" % self.pid, "rb") as f:
-                    if b"pod.py" not in f.read():
-                        return
-            except OSError:
-                return
-            time.sleep(0.0005)
-
     def line(self, timeout=LIMIT):
         end = time.monotonic() + timeout
         while b"\n" not in self.buf:
