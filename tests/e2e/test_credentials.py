@@ -19,21 +19,16 @@ NAMES = ["%s-%s-%s" % (w, SCOPES[s][0], f) for w, s, f in CASES]
 
 
 @pytest.mark.parametrize("way, scope, flow", CASES, ids=NAMES)
-def test_a_job_is_run_and_the_runner_is_gone(run, make_world, way, scope, flow):
+def test_a_runner_does_its_job_and_is_removed_when_it_is_idle_and_every_token_expired(run, make_world, way, scope, flow):
     _, url, entity = SCOPES[scope]
     world = make_world(flow=flow)
-    pod = lives.listening(run, world, url, **WAYS[way](world, entity))
+    pod = lives.listening(run, world, url, RUNNER_EPHEMERAL="no", **WAYS[way](world, entity))
     assert world.runners()[0]["entity"] == entity
-    world.job(name="j")
-    lives.ended(pod, world, 0)
-    assert world.snapshot()["jobs"][0]["result"] == "Succeeded"
-
-
-@pytest.mark.parametrize("way, scope, flow", CASES, ids=NAMES)
-def test_an_idle_runner_is_removed_after_every_token_expired(run, make_world, way, scope, flow):
-    _, url, entity = SCOPES[scope]
-    world = make_world(flow=flow)
-    pod = lives.listening(run, world, url, **WAYS[way](world, entity))
+    if way != "jit-generated":  # those take one job and are gone: the next test
+        world.job(name="j")
+        assert world.wait_for("jobs_done")
+        pod.wait_text("Job j completed")
+        assert world.snapshot()["jobs"][0]["result"] == "Succeeded"
     world.advance(seconds=3700)
     pod.signal("TERM")
     if way == "token":
@@ -44,6 +39,17 @@ def test_an_idle_runner_is_removed_after_every_token_expired(run, make_world, wa
     else:
         lives.ended(pod, world, 0)
         lives.deregistered(pod)
+
+
+@pytest.mark.parametrize("way, scope, flow", [c for c in CASES if c[0] == "jit-generated" or c[1] == 0],
+                         ids=[n for n, c in zip(NAMES, CASES) if c[0] == "jit-generated" or c[1] == 0])
+def test_an_ephemeral_runner_does_its_job_and_is_gone(run, make_world, way, scope, flow):
+    _, url, entity = SCOPES[scope]
+    world = make_world(flow=flow)
+    pod = lives.listening(run, world, url, **WAYS[way](world, entity))
+    world.job(name="j")
+    lives.ended(pod, world, 0)
+    assert world.snapshot()["jobs"][0]["result"] == "Succeeded"
 
 
 def test_a_pat_beside_a_token_is_used_for_the_removal(run, world):

@@ -193,11 +193,15 @@ GARBAGE = [("html", {"status": 200, "body": "<html>Welcome to the hotel</html>"}
            ("not-http", {"garbage": "SSH-2.0-OpenSSH_9.2\r\n\r\n"}), ("trailing", {"status": 200, "body": "{} {}"})]
 
 
-@pytest.mark.parametrize("fault", [g[1] for g in GARBAGE], ids=[g[0] for g in GARBAGE])
-@pytest.mark.parametrize("flow, step", [("v1", "registration"), ("v1", "v1.pools"), ("v1", "v1.lookup"), ("v2", "v2.groups"), ("v2", "v2.lookup")])
-def test_garbage_is_76_and_creates_nothing(run, make_world, flow, step, fault):
+STEPS = [("v1", "registration"), ("v1", "v1.pools"), ("v1", "v1.lookup"), ("v2", "v2.groups"), ("v2", "v2.lookup")]
+# everything at the first step, the two commonest at the others
+GARBLED = [(flow, step, name) for flow, step in STEPS for name, _ in GARBAGE if step == "registration" or name in ("html", "not-json")]
+
+
+@pytest.mark.parametrize("flow, step, name", GARBLED)
+def test_garbage_is_76_and_creates_nothing(run, make_world, flow, step, name):
     world = make_world(flow=flow)
-    world.fault(step=step, times=-1, **fault)
+    world.fault(step=step, times=-1, **dict(GARBAGE)[name])
     pod = lives.start(run, world, INIT_REGISTER_TIMEOUT="10s")
     lives.refused(pod, world, 76)
 

@@ -34,14 +34,16 @@ def test_an_idle_runner_stops_in_both_flows_and_says_where_the_signal_came_from(
     assert "Exiting..." in pod.text
 
 
-@pytest.mark.parametrize("sig", IDLE)
-def test_other_signals_do_not_end_it(run, make_world, sig):
+def test_other_signals_do_not_end_it(run, make_world):
     world = make_world(flow="v2")
-    pod = lives.listening(run, world)
-    pod.signal(sig)
-    world.job(name="still here")
+    pod = lives.listening(run, world, RUNNER_EPHEMERAL="no")
+    for sig in IDLE:
+        pod.signal(sig)
+        world.job(name="after %s" % sig)
+        assert world.wait_for("jobs_done"), (sig, pod.text)
+    pod.signal("TERM")
     lives.ended(pod, world, 0)
-    assert world.snapshot()["jobs"][0]["result"] == "Succeeded"
+    assert [j["result"] for j in world.snapshot()["jobs"]] == ["Succeeded"] * len(IDLE)
 
 
 def test_a_signal_from_a_job_is_said_to_claim_its_pid(run, make_world):
@@ -325,8 +327,9 @@ def test_a_fork_storm_does_not_outlive_the_stop(run, make_world):
     assert time.monotonic() - t < BUDGET + 1
 
 
-@pytest.mark.parametrize("sig", ["SEGV", "ABRT", "BUS", "ILL", "FPE", "TRAP", "SYS"])
-def test_a_fault_in_pid_1_still_deregisters(run, world, sig):
+@pytest.mark.parametrize("flow, sig", [("v1", "SEGV")] + [("v2", s) for s in ("SEGV", "ABRT", "BUS", "ILL", "FPE", "TRAP", "SYS")])
+def test_a_fault_in_pid_1_still_deregisters(run, make_world, flow, sig):
+    world = make_world(flow=flow)
     pod = lives.listening(run, world)
     pod.signal(sig)
     code = pod.wait()
