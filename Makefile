@@ -39,7 +39,7 @@ libs     := -lmbedtls -lmbedx509 -lmbedcrypto -lcjson
 
 CFLAGS  ?= -Os -g
 ship     := $(dialect) $(warnings) $(CFLAGS) -fno-pie -fstack-protector-strong -ftrivial-auto-var-init=zero \
-	-ffunction-sections -fdata-sections -ffile-prefix-map=$(CURDIR)=. $(EXTRA_CFLAGS)
+	-ffunction-sections -fdata-sections -ffile-prefix-map=$(CURDIR)=. -ffile-prefix-map=$(DEPS)/musl=/deps $(EXTRA_CFLAGS)
 shipld   := -static -no-pie -Wl,--gc-sections -Wl,-z,noseparate-code -Wl,-z,relro -Wl,-z,now -Wl,--build-id=sha1 \
 	-Wl,--fatal-warnings
 musl_cc   = REALGCC=$(CC) $(DEPS)/musl/bin/musl-gcc

@@ -113,7 +113,7 @@ fuzz: fuzz-build
 	@tests/run-fuzz build/fuzz/run $(SECONDS) $(fuzz_names)
 
 fuzz-short: fuzz-build
-	@STEP=fuzz-short tests/run-fuzz build/fuzz/run 5 $(fuzz_names)
+	@STEP=fuzz-short tests/run-fuzz build/fuzz/run 10 $(fuzz_names)
 
 fuzz-build: $(fuzz_names:%=build/fuzz/run/%)
 
