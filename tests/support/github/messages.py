@@ -146,7 +146,9 @@ def poll(world, req, runner, session_id):
         try:
             while True:
                 if not req.conn.alive():
+                    # noticed late on a busy machine: it was last seen when it was last there
                     raise Gone("the listener left its poll")
+                s["seen"] = world.now()
                 if world.runners.get(runner["id"]) is not runner:
                     return "lost"
                 if runner["session"] is not s:
@@ -166,7 +168,6 @@ def poll(world, req, runner, session_id):
                 world.changed.wait(0.03)
         finally:
             s["polling"] = False
-            s["seen"] = world.now()
 
 
 def deliver(world, runner, found):
