@@ -6,12 +6,14 @@
 #include <fcntl.h>
 #include <ftw.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -147,6 +149,25 @@ static void a_message_names_owner_mode_user_and_remedy(void **state)
 	assert_non_null(strstr(e.text, "set TRITON_CACHE_DIR to another place"));
 }
 
+static void names_without_room_for_a_byte_are_no_proof(void **state)
+{
+	struct err e = ERR_INIT;
+	struct rlimit was, none;
+	int r;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &was), 0);
+	none = was;
+	none.rlim_cur = 0;
+	assert_int_equal(sigaction(SIGXFSZ, &(struct sigaction){.sa_handler = SIG_IGN}, NULL), 0);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &none), 0);
+	r = dirs_prove(in("full"), true, "X", &e);
+	assert_int_equal(setrlimit(RLIMIT_FSIZE, &was), 0);
+	assert_int_equal(r, -1);
+	assert_int_equal(e.sys, EFBIG);
+	assert_int_equal(rmdir(in("full")), 0); /* and the name is gone again */
+}
+
 static void a_relative_path_is_refused(void **state)
 {
 	struct err e = ERR_INIT;
@@ -211,6 +232,7 @@ int main(void)
 		cmocka_unit_test(links_in_a_circle_end),
 		cmocka_unit_test(a_file_in_the_way_is_named),
 		cmocka_unit_test(a_message_names_owner_mode_user_and_remedy),
+		cmocka_unit_test(names_without_room_for_a_byte_are_no_proof),
 		cmocka_unit_test(a_relative_path_is_refused),
 		cmocka_unit_test(names_that_are_too_long_are_refused),
 		cmocka_unit_test(listing_goes_up_to_the_root),
