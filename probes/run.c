@@ -204,6 +204,15 @@ static void settle_text(struct pool *p, int id, enum verdict v, enum action a, i
 	settle(p, id, &f);
 }
 
+/* It never ran, which says nothing about what it would have found. */
+static void settle_unrun(struct pool *p, enum group_id g, const char *why)
+{
+	for (int i = 0; i < CHECK__MAX; i++)
+		if (probe_checks[i].group == g)
+			settle_text(p, i, V_UNKNOWN, ACT_NONE, 0, why);
+	p->w[g].phase = PH_DONE;
+}
+
 /* The child is gone or given up: whatever it did not answer for is judged here. The check under way
  * (else the first one open) failed; the rest was not reached and stays unknown. */
 static void settle_rest(struct pool *p, enum group_id g, const char *how, int64_t ms)
@@ -345,7 +354,7 @@ static void start_more(struct pool *p, struct err *e, unsigned *started)
 		if (w->phase != PH_WAITING || !w->any || (probe_groups[g].heavy && heavy_busy(p)))
 			continue;
 		if (deadline_passed(p->budget)) {
-			settle_rest(p, (enum group_id)g, "was not run: the time was used up", 0);
+			settle_unrun(p, (enum group_id)g, "not run: the time was used up");
 		} else if (start(p, (enum group_id)g) < 0) {
 			char how[128];
 			(void)err_set(e, XC_SYSTEM, errno,
@@ -353,7 +362,7 @@ static void start_more(struct pool *p, struct err *e, unsigned *started)
 				      "of the container");
 			(void)str_fmt(how, sizeof how, "could not be started: %s",
 				      strerror(e->sys));
-			settle_rest(p, (enum group_id)g, how, 0);
+			settle_unrun(p, (enum group_id)g, how);
 		} else {
 			(*started)++;
 		}
@@ -425,6 +434,7 @@ int run_checks(struct run *r, int64_t budget_ms, struct err *e)
 	while (wait_some(&p));
 	r->ms = clock_mono_ms() - t0;
 	if (asked > 0 && started == 0)
-		return err_set(e, first.code == 0 ? XC_SYSTEM : first.code, 0, "%s", first.text);
+		return err_set(e, XC_SYSTEM, 0, "%s",
+			       first.code == 0 ? "there was no time to run a check" : first.text);
 	return 0;
 }
