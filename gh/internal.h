@@ -12,7 +12,7 @@
  * GitHub when the first look-up is answered. */
 #define SETTLE_TRIES 4
 
-/* The page on which a person can remove the runner. */
+/* The page on which a person can remove the runner; id 0: the list of runners. */
 void gh_settings_page(const struct gh_scope *scope, uint64_t id, char *dst, size_t size);
 
 /* The JIT configuration given, or (s->jit_generate) generated. As gh_register. */

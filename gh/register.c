@@ -34,19 +34,20 @@ struct job {
 
 void gh_settings_page(const struct gh_scope *scope, uint64_t id, char *dst, size_t size)
 {
-	char origin[URL_HOST_MAX + 32];
+	char origin[URL_HOST_MAX + 32], tail[24] = "";
 	const char *owner = strrchr(scope->entity, '/');
 	int rc;
 
 	dst[0] = 0;
 	if (owner == NULL || url_origin(&scope->web, origin, sizeof origin) < 0)
 		return;
+	if (id != 0)
+		(void)str_fmt(tail, sizeof tail, "/%llu", (unsigned long long)id);
 	if (scope->kind == GH_ORG)
-		rc = str_fmt(dst, size, "%s/organizations%s/settings/actions/runners/%llu", origin,
-			     owner, (unsigned long long)id);
+		rc = str_fmt(dst, size, "%s/organizations%s/settings/actions/runners%s", origin,
+			     owner, tail);
 	else
-		rc = str_fmt(dst, size, "%s/settings/actions/runners/%llu", scope->url,
-			     (unsigned long long)id);
+		rc = str_fmt(dst, size, "%s/settings/actions/runners%s", scope->url, tail);
 	if (rc < 0)
 		dst[0] = 0;
 }

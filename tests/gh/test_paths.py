@@ -1,64 +1,24 @@
-"""Every credential × every kind of scope and host × both flows registers, and leaves no runner behind."""
+"""Every credential, scope, host and flow registers, and leaves no runner behind."""
 import json
 
 import pytest
 
 import credentials
-
-SCOPES = {
-    "org": ("https://github.com/acme", "orgs/acme", "github.com"),
-    "repo": ("https://github.com/acme/widget", "repos/acme/widget", "github.com"),
-    "enterprise": ("https://github.com/enterprises/big", "enterprises/big", "github.com"),
-    "ghes-org": ("https://ghes.corp.test/acme", "orgs/acme", "ghes.corp.test"),
-    "ghes-port": ("https://ghes.corp.test:8443/acme/widget", "repos/acme/widget", "ghes.corp.test:8443"),
-    "ghes-enterprise": ("https://ghes.corp.test/enterprises/big", "enterprises/big", "ghes.corp.test"),
-    "ghe.com-org": ("https://octo.ghe.com/acme", "orgs/acme", "octo.ghe.com"),
-    "ghe.com-repo": ("https://octo.ghe.com/acme/widget", "repos/acme/widget", "octo.ghe.com"),
-}
-NO_APP = ("enterprise", "ghes-enterprise")  # an App cannot manage an enterprise's runners
-COMBINATIONS = [(c, s) for c in ("token", "pat", "app", "jit", "jit_generated") for s in SCOPES if not (c == "app" and s in NO_APP)]
+import ghpaths
 
 
-def given(credential, world, scope):
-    url, entity, web = SCOPES[scope]
-    if credential != "jit":
-        return getattr(credentials, credential)(world, entity)
-    env = credentials.jit(world, entity, web)
-    del env["RUNNER_URL"]  # known here, so that the PAT can delete it by id
-    return dict(credentials.pat(world, entity), **env)
-
-
-@pytest.mark.parametrize("credential,scope", COMBINATIONS)
+@pytest.mark.parametrize("credential,scope", ghpaths.SHORT)
 def test_it_registers_and_is_removed(world, ask, credential, scope):
-    url, entity, web = SCOPES[scope]
-    env = given(credential, world, scope)
-    made, gone = ask(world, url, "register", "remove", **env)
-    assert made["ok"], made
-    runner = made["runner"]
-    assert runner["flow"] == ("jit" if credential.startswith("jit") else world.call_flow)
-    assert not made["unsettled"] and runner["id"] != 0
-    assert runner["page"].startswith("https://" + web + "/") and runner["page"].endswith("/settings/actions/runners/%d" % runner["id"])
-    assert list(runner["files"]) == [".credentials_rsaparams", ".credentials", ".runner"] or credential.startswith("jit")
-    assert gone["ok"] and gone["what"] == "removed" and gone["verified"], gone
-    assert world.runners() == []
+    ghpaths.registers_and_is_removed(world, ask, credential, scope)
 
 
-@pytest.mark.parametrize("credential", ["pat", "app", "jit", "jit_generated"])
-@pytest.mark.parametrize("scope", ["org", "repo", "ghes-port", "ghe.com-org"])
-def test_a_stop_after_every_token_expired_still_removes_it(world, drive, credential, scope):
-    url, entity, web = SCOPES[scope]
-    d = drive(world, url, "register", "wait", "remove", **given(credential, world, scope))
-    assert d.next()["ok"]
-    world.advance(seconds=7200)
-    d.go()
-    gone = d.next()
-    assert gone["ok"] and gone["what"] == "removed", d.pod.text
-    assert world.runners() == []
+@pytest.mark.parametrize("credential", ["pat", "app", "jit_generated"])
+def test_a_stop_after_every_token_expired_still_removes_it(world, drive, credential):
+    ghpaths.is_removed_after_every_token_expired(world, drive, credential, "org")
 
 
-@pytest.mark.parametrize("scope", ["org", "ghes-port"])
-def test_a_bare_token_that_expired_cannot_remove_and_says_so_before_it_tries(world, drive, scope):
-    d = drive(world, SCOPES[scope][0], "register", "wait", "remove", GHCLI_TOKEN_AGE_MS="3700000")
+def test_a_bare_token_that_expired_cannot_remove_and_says_so_before_it_tries(world, drive):
+    d = drive(world, "https://github.com/acme", "register", "wait", "remove", GHCLI_TOKEN_AGE_MS="3700000")
     assert d.next()["ok"]
     world.advance(seconds=7200)
     d.go()
@@ -101,3 +61,14 @@ def test_ids_beyond_53_bits_arrive_whole(world, ask):
     assert made["runner"]["id"] == 18446744073709551557
     assert '"agentId": 18446744073709551557' in made["runner"]["files"][".runner"]
     assert gone["ok"] and world.runners() == []
+
+
+def test_the_key_is_made_while_the_first_request_is_under_way(make_world, drive):
+    world = make_world(flow="v2")
+    world.fault(step="registration", delay=3)
+    d = drive(world, "https://github.com/acme", "register")
+    world.wait_for("step", step="registration")
+    helpers = [p for p in d.pod.processes().values() if p["host_pid"] != d.pod.pid]
+    assert [p["host_ppid"] for p in helpers] == [d.pod.pid]  # at work, or done and not yet collected
+    assert d.next()["ok"]
+    d.done()

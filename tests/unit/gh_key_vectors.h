@@ -1,4 +1,5 @@
 /* Written by gh_key_vectors.py: throw-away keys, each with a part that begins with a zero byte. */
+/* clang-format off */
 #ifndef GH_KEY_VECTORS_H
 #define GH_KEY_VECTORS_H
 

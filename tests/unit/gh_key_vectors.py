@@ -51,9 +51,10 @@ def main():
                 if key not in found and short(v, key):
                     found[key] = v
         pool += primes(2)
-    out = ["/* Written by gh_key_vectors.py: throw-away keys, each with a part that begins with a zero byte. */", "#ifndef GH_KEY_VECTORS_H",
-           "#define GH_KEY_VECTORS_H", "", "struct key_vector {", "\tconst char *zero; /* the part that begins with a zero byte */",
-           "\tconst char *pkcs1, *pkcs8;", "\tconst char *parts[8]; /* d dp dq exponent inverseQ modulus p q */", "};", "",
+    out = ["/* Written by gh_key_vectors.py: throw-away keys, each with a part that begins with a zero byte. */",
+           "/* clang-format off */", "#ifndef GH_KEY_VECTORS_H", "#define GH_KEY_VECTORS_H", "", "struct key_vector {",
+           "\tconst char *zero; /* the part that begins with a zero byte */", "\tconst char *pkcs1, *pkcs8;",
+           "\tconst char *parts[8]; /* d dp dq exponent inverseQ modulus p q */", "};", "",
            "static const struct key_vector key_vectors[] = {"]
     for key, v in sorted(found.items()):
         out.append("\t{\"%s\"," % key)
