@@ -166,9 +166,10 @@ static int none_connects(const struct race *r)
 		r->op->f->stage = NET_RESOLVE;
 		r->op->f->no_name = r->dns.fault == RF_NO_NAME;
 		resolve_explain(&r->dns, why, sizeof why);
-		return err_set(r->op->e, XC_UNAVAILABLE, 0,
-			       "cannot resolve %s; check the container's DNS (/etc/resolv.conf)",
-			       why);
+		return err_set(
+			r->op->e, XC_UNAVAILABLE, 0,
+			"cannot resolve %s: %s; check the container's DNS (/etc/resolv.conf)",
+			r->t->host, why);
 	}
 	for (size_t i = 0; i < r->n; i++) {
 		size_t n = strlen(list);
@@ -187,18 +188,23 @@ static int none_connects(const struct race *r)
 
 static int out_of_time(const struct race *r)
 {
-	char what[600], why[500];
+	char what[400], why[500], reason[420];
+	bool named = r->n == 0;
 	int n;
 
-	if (r->n == 0) {
+	if (named) {
 		r->op->f->stage = NET_RESOLVE;
-		resolve_explain(&r->dns, why, sizeof why);
-		n = str_fmt(what, sizeof what, "the look-up of %s", why);
+		resolve_explain(&r->dns, reason, sizeof reason);
+		if (str_fmt(why, sizeof why,
+			    "%s; check the container's DNS (/etc/resolv.conf) and the network",
+			    reason) < 0)
+			named = false;
+		n = str_fmt(what, sizeof what, "the look-up of %s", r->t->host);
 	} else {
 		n = str_fmt(what, sizeof what, "connecting to %s:%u (%zu addresses tried)",
 			    r->t->host, (unsigned)r->t->port, r->n - count(r, TRY_NEW));
 	}
-	return op_timed_out(r->op, n < 0 ? "connecting" : what);
+	return op_timed_out(r->op, n < 0 ? "connecting" : what, named ? why : NULL);
 }
 
 static int run(struct race *r, struct net_addr *used)

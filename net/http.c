@@ -274,7 +274,7 @@ int http_exchange(struct stream *s, const struct net_op *op, const struct http_r
 	*silent = got < 0 && !g.any && !op->f->cancelled && !op->f->timeout;
 	if (sent < 0) {
 		*persists = false;
-		if (got < 0 && !g.any && op->e != NULL)
+		if (got < 0 && !g.any && !stream_alerted(s) && op->e != NULL)
 			*op->e = send_error;
 	}
 	buf_free(&g.raw);

@@ -31,13 +31,13 @@ enum op_wait op_wait(const struct net_op *op, struct pollfd *fds, size_t n, stru
 	return r > 0 ? OP_READY : OP_TIMEOUT;
 }
 
-int op_timed_out(const struct net_op *op, const char *what)
+int op_timed_out(const struct net_op *op, const char *what, const char *why)
 {
 	op->f->timeout = true;
-	return err_set(op->e, XC_UNAVAILABLE, 0,
-		       "%s did not end within %lld ms: check the network's egress rules, or raise "
-		       "INIT_HTTP_TIMEOUT",
-		       what, (long long)(clock_mono_ms() - op->began_ms));
+	return err_set(
+		op->e, XC_UNAVAILABLE, 0, "%s did not end within %lld ms: %s", what,
+		(long long)(clock_mono_ms() - op->began_ms),
+		why != NULL ? why : "check the network's egress rules, or raise INIT_HTTP_TIMEOUT");
 }
 
 int op_cancelled(const struct net_op *op)
@@ -54,7 +54,7 @@ int op_wait_fd(const struct net_op *op, int fd, short events, const char *what)
 	case OP_CANCELLED:
 		return op_cancelled(op);
 	case OP_TIMEOUT:
-		return op_timed_out(op, what);
+		return op_timed_out(op, what, NULL);
 	case OP_READY:
 	default:
 		return 0;

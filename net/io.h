@@ -32,8 +32,9 @@ enum op_wait op_wait(const struct net_op *op, struct pollfd *fds, size_t n, stru
  * op->f and op->e set; `what` is what did not happen in time ("the TLS handshake with HOST"). */
 int op_wait_fd(const struct net_op *op, int fd, short events, const char *what);
 
-/* Set op->f and op->e; always -1. */
-int op_timed_out(const struct net_op *op, const char *what);
+/* Set op->f and op->e; always -1. `why`: what is known of the reason, NULL for the general advice.
+ */
+int op_timed_out(const struct net_op *op, const char *what, const char *why);
 int op_cancelled(const struct net_op *op);
 
 /* Non-blocking, close-on-exec; 0, or -1 with errno. */

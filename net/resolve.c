@@ -395,7 +395,7 @@ void resolve_explain(const struct resolve *r, char *dst, size_t size)
 		for (size_t k = 0; k < r->conf.n_servers; k++)
 			if (r->l[i].failed[k])
 				f = r->l[i].why[k];
-	if (str_fmt(dst, size, "%s: %s (asked: %s)", r->host, why[f],
-		    servers[0] != 0 ? servers : "no server") < 0)
+	if (str_fmt(dst, size, "%s (asked: %s)", why[f], servers[0] != 0 ? servers : "no server") <
+	    0)
 		(void)str_copy(dst, size, why[f]);
 }

@@ -76,7 +76,7 @@ void resolve_step(struct resolve *r); /* takes what came, sends what is due; nev
 /* The answers for IPv6 are in (or will not come). */
 bool resolve_v6_settled(const struct resolve *r);
 
-/* What went wrong, for a person: "…: no such name (NXDOMAIN)". */
+/* What went wrong, for a person: "there is no such name (NXDOMAIN) (asked: SERVERS)". */
 void resolve_explain(const struct resolve *r, char *dst, size_t size);
 
 #endif

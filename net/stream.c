@@ -122,6 +122,11 @@ ssize_t stream_try_read(struct stream *s, void *p, size_t n)
 	return r;
 }
 
+bool stream_alerted(const struct stream *s)
+{
+	return s->n_tls > 0 && tls_alerted(s->tls[s->n_tls - 1]);
+}
+
 static ssize_t try_write(struct stream *s, const void *p, size_t n)
 {
 	ssize_t r;
@@ -155,7 +160,9 @@ ssize_t stream_read(struct stream *s, const struct net_op *op, void *p, size_t n
 		if (op_wait_fd(op, s->fd, s->want, what) < 0)
 			return -1;
 	}
-	return r >= 0 ? r : broken(s, op, errno, peer, "the connection broke while waiting for");
+	return r >= 0 ? r
+		      : broken(s, op, errno, peer,
+			       "the connection broke while waiting for the answer of");
 }
 
 int stream_write(struct stream *s, const struct net_op *op, const void *p, size_t n,

@@ -29,6 +29,9 @@ int stream_start_tls(struct stream *s, const struct net_op *op, struct tls_trust
 /* Without waiting: > 0 bytes, 0 end of stream, TLS_AGAIN, TLS_BROKEN. */
 ssize_t stream_try_read(struct stream *s, void *p, size_t n);
 
+/* The peer ended TLS with an alert: it says why, which the broken pipe that follows does not. */
+bool stream_alerted(const struct stream *s);
+
 /* Waits for bytes: > 0; 0 end of stream; -1 with op->f and op->e. `peer`: for messages. */
 ssize_t stream_read(struct stream *s, const struct net_op *op, void *p, size_t n, const char *peer);
 

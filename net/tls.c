@@ -290,8 +290,7 @@ ssize_t tls_read(struct tls *s, void *p, size_t n)
 		return TLS_AGAIN;
 	if (rc == MBEDTLS_ERR_SSL_PEER_CLOSE_NOTIFY)
 		return 0;
-	s->truncated = rc == 0 || rc == MBEDTLS_ERR_SSL_CONN_EOF;
-	s->rc = s->truncated ? MBEDTLS_ERR_SSL_CONN_EOF : rc;
+	s->rc = rc == 0 ? MBEDTLS_ERR_SSL_CONN_EOF : rc; /* 0: cut off without close_notify */
 	return TLS_BROKEN;
 }
 
@@ -307,9 +306,9 @@ ssize_t tls_write(struct tls *s, const void *p, size_t n)
 	return TLS_BROKEN;
 }
 
-bool tls_truncated(const struct tls *s)
+bool tls_alerted(const struct tls *s)
 {
-	return s->truncated;
+	return s->rc == MBEDTLS_ERR_SSL_FATAL_ALERT_MESSAGE;
 }
 
 void tls_bye(struct tls *s)

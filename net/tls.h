@@ -59,10 +59,10 @@ int tls_handshake(struct tls *s);
 int tls_explain(const struct tls *s, const char *peer, struct net_failure *f, struct err *e);
 
 /* > 0 bytes; 0 the peer ended the stream properly; TLS_AGAIN; TLS_BROKEN (also an end without
- * close_notify: truncation is not an end). tls_truncated tells the last case. */
+ * close_notify: truncation is not an end). */
 ssize_t tls_read(struct tls *s, void *p, size_t n);
 ssize_t tls_write(struct tls *s, const void *p, size_t n);
-bool tls_truncated(const struct tls *s);
+bool tls_alerted(const struct tls *s); /* the last TLS_BROKEN was an alert of the peer */
 /* Why the last call gave TLS_BROKEN: the transport's error, the peer's alert or the library's
  * words. */
 void tls_reason(const struct tls *s, char *dst, size_t size);

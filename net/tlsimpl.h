@@ -42,7 +42,7 @@ struct tls {
 	int sys;	     /* errno of the transport's last failure, 0 none */
 	bool done;	     /* handshake complete */
 	bool offered, certs; /* a session was offered; certificates came */
-	bool said_bye, truncated;
+	bool said_bye;
 	size_t n_first;
 	unsigned char first[8]; /* of what the peer sent: names a peer that does not speak TLS */
 	struct tls_cert_note notes[TLS_CHAIN_MAX];

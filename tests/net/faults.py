@@ -66,7 +66,7 @@ class Bench:
 
 # ---- names ----
 
-fault("DNS", "no such name", 69, "no such name (NXDOMAIN)", "resolv.conf")(lambda b: b.resolve(lambda *_: "nxdomain"))
+fault("DNS", "no such name", 69, "cannot resolve service.example: there is no such name (NXDOMAIN)", "resolv.conf")(lambda b: b.resolve(lambda *_: "nxdomain"))
 fault("DNS", "a name without addresses", 69, "has no addresses")(lambda b: b.resolve(lambda *_: []))
 fault("DNS", "the servers fail", 69, "answer with a failure")(lambda b: b.resolve(lambda *_: "servfail"))
 fault("DNS", "the servers refuse", 69, "answer with a failure")(lambda b: b.resolve(lambda *_: "refused"))
@@ -227,7 +227,7 @@ def _(b):
                        maximum_version=peer.ssl.TLSVersion.TLSv1_1))
 
 
-@fault("TLS", "the server wants a client certificate", 69, "certificate")
+@fault("TLS", "the server wants a client certificate", 69, "it wants a client certificate")
 def _(b):
     s = b.tls(answers(response()), verify_mode=peer.ssl.CERT_REQUIRED)
     s.tls.load_verify_locations(b.ca.file)
@@ -330,28 +330,50 @@ def _(b):
 
 # ---- the table ----
 
+DOCUMENT = os.path.join(peer.ROOT, "docs", "faults.md")
+BEGIN, END = "<!-- network: from the tests, by tests/net/faults.py --write -->", "<!-- end of network -->"
+
+
 def steady(text):
     """Without what differs from run to run."""
     for pattern, with_ in ((r"\b(localhost|127\.0\.0\.\d|\[::1\]):\d\d+", r"\1:PORT"), (r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ", "DATE"),
-                           (r"\b\d+ (m?s)\b", r"N \1"), (r"/\S*/(\S+\.(?:conf|pem))", r"\1"), (r"among the \d+", "among the N")):
+                           (r"\b\d+ (m?s)\b", r"N \1"), (r"among the \d+", "among the N")):
         text = re.sub(pattern, with_, text)
-    return text.replace("|", "\\|").replace("<", "&lt;")
+    return text
 
 
-def main():
+def row(fault, result):
+    message = steady(result["text"]).replace("|", "\\|").replace("<", "&lt;")
+    return "| %s | %s | %d |" % (fault.name, message, result["code"])
+
+
+def table():
     folder = tempfile.mkdtemp(prefix="faults-")
+    lines, group = [], None
     try:
-        group = None
         for f in FAULTS:
             b = Bench(folder)
             r = f.run(b).last
             b.close()
             if f.group != group:
                 group = f.group
-                print("\n### %s\n\n| Fault | Message | Exit |\n| --- | --- | --- |" % group)
-            print("| %s | %s | %d |" % (f.name, steady(r["text"]), r["code"]))
+                lines += ["", "### " + group, "", "| Fault | Message | Exit |", "| --- | --- | --- |"]
+            lines.append(row(f, r))
     finally:
         shutil.rmtree(folder)
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    text = table()
+    if sys.argv[1:] != ["--write"]:
+        print(text)
+        return
+    with open(DOCUMENT, encoding="utf-8") as f:
+        old = f.read()
+    head, rest = old.split(BEGIN)
+    with open(DOCUMENT, "w", encoding="utf-8") as f:
+        f.write(head + BEGIN + "\n" + text + "\n" + END + rest.split(END)[1])
 
 
 if __name__ == "__main__":

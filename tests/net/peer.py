@@ -122,7 +122,12 @@ class Peer:
             s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if self.tls:
                 s.settimeout(20)
-                s = self.tls.wrap_socket(s, server_side=True)
+                s = self.tls.wrap_socket(s, server_side=True, do_handshake_on_connect=False)
+                try:
+                    s.do_handshake()
+                except OSError:
+                    self.drain(s)
+                    raise
                 self.reused.append(s.session_reused)
             self.serve(s, number)
         except (OSError, ValueError) as e:
@@ -135,6 +140,14 @@ class Peer:
                     each.close()
                 except OSError:
                     pass
+
+    @staticmethod
+    def drain(s):
+        """Reads until the client is gone, so that the alert reaches it and not a reset."""
+        with socket.socket(fileno=os.dup(s.fileno())) as plain:
+            plain.settimeout(5)
+            while plain.recv(65536):
+                pass
 
     def url(self, path="/", host=None):
         host = host or ("[%s]" % self.host if ":" in self.host else "localhost")

@@ -18,4 +18,6 @@ def test_a_fault_is_named_and_has_its_exit_code(bench, fault):
     assert r.last["code"] == fault.code, r
     for words in fault.says:
         assert words in r.last["text"], r
+    with open(faults.DOCUMENT, encoding="utf-8") as f:
+        assert faults.row(fault, r.last) in f.read(), "docs/faults.md is out of date: tests/net/faults.py --write"
     assert "secret" not in r.last["text"] and "secret" not in r.log
