@@ -162,7 +162,7 @@ COPY --from=init-build /src/init/build/init /usr/local/bin/init
 # Without a GPU: tilelang imports, apache-tvm-ffi fits the wheel, torch is still the CUDA build, every pin holds.
 ARG EXPECT_CUDA=12.9
 ARG TORCH_SUFFIX=+cu129
-RUN INIT_EXPECT_CUDA="${EXPECT_CUDA}" INIT_EXPECT_SUFFIX="${TORCH_SUFFIX}" \
+RUN INIT_EXPECT_CUDA="${EXPECT_CUDA}" INIT_EXPECT_SUFFIX="${TORCH_SUFFIX#+}" \
     /usr/local/bin/init --selftest=build
 
 # ---------------------------------------------------------------------------------------------------------------
