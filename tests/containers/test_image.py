@@ -114,19 +114,20 @@ def test_a_container_that_is_started_again_registers_again(final_image, containe
     assert c.wait() == 0 and world.runners() == []
 
 
-def test_a_read_only_root_works_when_the_runner_root_is_a_volume(final_image, container, make_world):
+def test_a_read_only_root_works_when_runner_root_and_caches_are_volumes(final_image, container, make_world):
     world = make_world(flow="v2")
     # A new named volume starts as a copy of what the image has there.
-    volume = podman("volume", "create").stdout.strip()
+    volumes = [podman("volume", "create").stdout.strip() for _ in range(2)]
     try:
         c = container(final_image, world=world, env=runner_env(world),
-                      options=["--read-only", "--tmpfs", "/tmp", "-v", f"{volume}:/home/ci-runner/runner"])
+                      options=["--read-only", "--tmpfs", "/tmp", "-v", f"{volumes[0]}:/home/ci-runner/runner",
+                               "-v", f"{volumes[1]}:/ci-cache"])
         world.wait_for("online", timeout=60)
         c.stop(10)
         assert c.wait() == 0 and world.runners() == [], c.logs
         c.close()
     finally:
-        podman("volume", "rm", "-f", volume)
+        podman("volume", "rm", "-f", *volumes)
 
 
 def test_a_read_only_root_without_one_is_refused_before_anything_is_registered(final_image, container, make_world):
