@@ -7,3 +7,6 @@ build/check/netcli: build/check/tests/net/netcli.o build/check/tests/net/netfail
 
 build/netcli: build/obj/tests/net/netcli.o $(net_objects:%.c=build/obj/%.o)
 	@$(musl_cc) $(ship) $(shipld) -o $@ $^ -L$(DEPS)/musl/lib $(libs)
+
+build/cover/netcli: build/cover/tests/net/netcli.o build/cover/tests/net/netfail.o $(net_objects:%.c=build/cover/%.o)
+	@$(CC) $(covered) $(net_wraps:%=-Wl,--wrap=%) -o $@ $^ -L$(DEPS)/native/lib $(libs)
