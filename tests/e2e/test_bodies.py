@@ -42,7 +42,8 @@ def one(run, make_world, flow, rnd):
     grouped = s["group"] and not entity.startswith("repos/")
     world = make_world(flow=flow)
     ident = world.runner(entity=entity, name=other_case(s["name"]), group_id=7 if grouped else 1)["id"] if s["replace"] else None
-    env = {"RUNNER_NAME": s["name"], "RUNNER_LABELS": ",".join(s["labels"]), "RUNNER_EPHEMERAL": rnd.choice(["1", "TRUE", "y"]) if s["ephemeral"] else "off",
+    env = {"RUNNER_NAME": s["name"], "RUNNER_LABELS": ",".join(s["labels"]),
+           "RUNNER_EPHEMERAL": rnd.choice(["1", "TRUE", "y"]) if s["ephemeral"] else "off",
            "RUNNER_DISABLE_UPDATE": "yes" if s["no_update"] else "N", "RUNNER_NO_DEFAULT_LABELS": "no" if s["defaults"] else "on"}
     if grouped:
         env["RUNNER_GROUP"] = "gPu"

@@ -177,8 +177,6 @@ def test_a_given_jit_configuration_alone_is_left_to_the_service_and_that_is_said
     assert not {"v1.delete", "v2.delete", "rest.delete"} & set(world.steps())
 
 
-
-
 @pytest.mark.parametrize("what", ["base64", "json", "slash", "dots", "unknown", "missing", "inner"])
 def test_a_damaged_jit_configuration_is_named_and_nothing_is_written(run, make_world, what):
     world = make_world(flow="v1")

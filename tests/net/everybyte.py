@@ -1,5 +1,5 @@
 """A fault at every byte of an exchange. test_bytes.py takes a sample of them, tests/long all."""
-from peer import Peer, Relay, answers, netcli, response, server_context
+from peer import Peer, Relay, answers, netcli, server_context
 
 BODY = b'{"id": 42, "name": "a runner"}'
 ANSWER = (b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nX-GitHub-Request-Id: A:B\r\nTransfer-Encoding: chunked\r\n\r\n"

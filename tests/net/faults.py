@@ -66,7 +66,8 @@ class Bench:
 
 # ---- names ----
 
-fault("DNS", "no such name", 69, "cannot resolve service.example: there is no such name (NXDOMAIN)", "resolv.conf")(lambda b: b.resolve(lambda *_: "nxdomain"))
+fault("DNS", "no such name", 69, "cannot resolve service.example: there is no such name (NXDOMAIN)",
+      "resolv.conf")(lambda b: b.resolve(lambda *_: "nxdomain"))
 fault("DNS", "a name without addresses", 69, "has no addresses")(lambda b: b.resolve(lambda *_: []))
 fault("DNS", "the servers fail", 69, "answer with a failure")(lambda b: b.resolve(lambda *_: "servfail"))
 fault("DNS", "the servers refuse", 69, "answer with a failure")(lambda b: b.resolve(lambda *_: "refused"))

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from peer import NETCLI, Dns, Peer, answers, netcli, response, server_context
+from peer import Dns, Peer, answers, netcli, response, server_context
 
 
 @pytest.fixture

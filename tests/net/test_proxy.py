@@ -11,7 +11,6 @@ import time
 
 import pytest
 
-import peer
 from peer import Peer, answers, read_request, response, server_context
 
 

@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from peer import NETCLI, Dns, Peer, answers, netcli, now, read_request, reset, response, server_context
+from peer import NETCLI, Dns, Peer, answers, netcli, read_request, reset, response, server_context
 
 import json
 import subprocess

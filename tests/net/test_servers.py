@@ -1,10 +1,7 @@
 """Servers that we did not write: nginx, haproxy, openssl's and Python's own."""
 import os
-import shutil
-import socket
 import ssl
 import subprocess
-import time
 
 import pytest
 

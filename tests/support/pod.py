@@ -11,7 +11,6 @@ import os
 import signal
 import socket
 import struct
-import sys
 import termios
 
 libc = ctypes.CDLL(None, use_errno=True)

@@ -1,3 +1,4 @@
+#include "base/str.h"
 #include "net/httpparse.h"
 
 #include "guard.h"
@@ -44,6 +45,13 @@ static struct http_head good(const char *text)
 		fail_msg("refused or incomplete: %s (%s)", text, h.why);
 	assert_int_equal(h.size, strlen(text));
 	return h;
+}
+
+static void append(char *to, size_t size, const char *what)
+{
+	size_t n = strlen(to);
+
+	assert_int_equal(str_copy(to + n, size - n, what), 0);
 }
 
 static void bad_n(const char *text, size_t n, const char *why)
@@ -214,11 +222,11 @@ static void heads_have_a_limit(void **state)
 		assert_non_null(strstr(h.why, "larger than allowed"));
 	}
 	for (int i = 0; i < HTTP_LINES_MAX; i++)
-		strncat(many, "A: b\r\n", sizeof many - strlen(many) - 1);
-	strncat(many, "\r\n", sizeof many - strlen(many) - 1);
+		append(many, sizeof many, "A: b\r\n");
+	append(many, sizeof many, "\r\n");
 	(void)good(many);
 	many[strlen(many) - 2] = 0;
-	strncat(many, "A: b\r\n\r\n", sizeof many - strlen(many) - 1);
+	append(many, sizeof many, "A: b\r\n\r\n");
 	bad(many, "too many header lines");
 }
 

@@ -288,4 +288,5 @@ class WorldClient:
 
     def steps(self):
         """Steps of the log without the listener's own calls."""
-        return [x["step"] for x in self.log() if x["step"] is None or not x["step"].startswith(("broker", "oauth", "job", "v1.session", "v1.message"))]
+        own = ("broker", "oauth", "job", "v1.session", "v1.message")
+        return [x["step"] for x in self.log() if x["step"] is None or not x["step"].startswith(own)]

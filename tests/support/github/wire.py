@@ -298,5 +298,3 @@ def tls_context(cert, key):
     ctx.minimum_version = ssl.TLSVersion.TLSv1_2
     ctx.load_cert_chain(cert, key)
     return ctx
-
-
