@@ -34,9 +34,9 @@ int gh_register(struct gh *g, struct deadline d, gh_about_to_add *about, void *a
 		struct gh_runner *out, bool *unsettled, struct err *e);
 
 enum gh_removed {
-	GH_REMOVED, /* the server confirmed it now */
-	GH_GONE,    /* it was not there any more (job done, removed by the service) */
-	GH_BUSY,    /* 422: still running a job; retry_at says when GitHub releases it, if known */
+	GH_REMOVED,	/* the server confirmed it now */
+	GH_GONE,	/* it was not there any more (job done, removed by the service) */
+	GH_BUSY,	/* 422: still running a job; the error says when GitHub releases it */
 	GH_NOT_REMOVED, /* refused, unreachable, or no credential that could: see err */
 	GH_REMOVED__MAX
 };
@@ -53,7 +53,8 @@ struct gh_removal {
  * delete with PAT or App (422 is the atomic "busy"), remove-token or registration token by the
  * runner's flow. A name whose add is unsettled (id 0) is settled first. With `if_idle` only the
  * REST delete is tried, and GH_BUSY is an answer. 0 with *out for GH_REMOVED and GH_GONE, and
- * GH_BUSY when if_idle; else -1 with *e and *out. */
+ * GH_BUSY when if_idle; else -1 with *e and *out. A JIT runner without PAT or App has no way: -1
+ * with XC_GHOST, the text saying that the service removes it. */
 int gh_remove(struct gh *g, const struct gh_runner *r, bool if_idle, struct deadline d,
 	      struct gh_removal *out, struct err *e);
 

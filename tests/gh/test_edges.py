@@ -10,6 +10,14 @@ ORG = "https://github.com/acme"
 REPO = "https://github.com/acme/widget"
 
 
+@pytest.fixture
+def v2_world(make_world):
+    """For what does not hang on the flow."""
+    w = make_world(flow="v2")
+    w.call_flow = "v2"
+    return w
+
+
 def add_step(world, kind="add"):
     return "%s.%s" % (world.call_flow, kind)
 
@@ -42,12 +50,12 @@ def test_a_runner_whose_name_merely_begins_so_is_left_alone(world, ask):
 
 
 @pytest.mark.parametrize("credential", ["pat", "app"])
-def test_a_runner_that_runs_a_job_is_not_stolen_by_default(world, ask, credential):
-    env = getattr(credentials, credential)(world, "orgs/acme")
-    old = world.runner(entity="orgs/acme", name="r1", online=True, busy=True)["id"]
-    made, = ask(world, ORG, "register", **env)
+def test_a_runner_that_runs_a_job_is_not_stolen_by_default(v2_world, ask, credential):
+    env = getattr(credentials, credential)(v2_world, "orgs/acme")
+    old = v2_world.runner(entity="orgs/acme", name="r1", online=True, busy=True)["id"]
+    made, = ask(v2_world, ORG, "register", **env)
     assert made["code"] == 78 and "is online and runs a job" in made["text"] and "RUNNER_REPLACE=yes" in made["text"]
-    made, = ask(world, ORG, "register", RUNNER_REPLACE="yes", **env)
+    made, = ask(v2_world, ORG, "register", RUNNER_REPLACE="yes", **env)
     assert made["ok"] and made["runner"]["id"] == old
 
 
@@ -168,9 +176,9 @@ def test_a_removal_of_an_add_that_never_happened_is_success(world, ask):
     assert not made["ok"] and not made["unsettled"] and gone["ok"] and gone["what"] == "gone"
 
 
-def test_a_parent_that_is_gone_keeps_the_add_from_being_sent(world, ask):
-    made, = ask(world, ORG, "register", GHCLI_GONE="yes")
-    assert not made["ok"] and world.runners() == [] and add_step(world) not in world.steps()
+def test_a_parent_that_is_gone_keeps_the_add_from_being_sent(v2_world, ask):
+    made, = ask(v2_world, ORG, "register", GHCLI_GONE="yes")
+    assert not made["ok"] and v2_world.runners() == [] and add_step(v2_world) not in v2_world.steps()
 
 
 # ---- answers that cannot be used ----
@@ -267,18 +275,18 @@ def make_busy(world, ident):
     world.runner(entity="orgs/acme", name=name, reuse=ident, online=True, busy=True, flow=world.call_flow)
 
 
-def test_a_busy_runner_is_told_without_a_race(world, drive):
-    d = drive(world, ORG, "register", "wait", "remove-if-idle", **credentials.pat(world, "orgs/acme"))
-    make_busy(world, d.next()["runner"]["id"])
+def test_a_busy_runner_is_told_without_a_race(v2_world, drive):
+    d = drive(v2_world, ORG, "register", "wait", "remove-if-idle", **credentials.pat(v2_world, "orgs/acme"))
+    make_busy(v2_world, d.next()["runner"]["id"])
     d.go()
     answer = d.next()
     assert answer["ok"] and answer["what"] == "busy" and answer["status"] == 422
-    assert len(world.runners()) == 1
+    assert len(v2_world.runners()) == 1
 
 
-def test_an_idle_runner_is_deleted_by_the_same_call(world, ask):
-    made, gone = ask(world, ORG, "register", "remove-if-idle", **credentials.pat(world, "orgs/acme"))
-    assert gone["ok"] and gone["what"] == "removed" and world.runners() == []
+def test_an_idle_runner_is_deleted_by_the_same_call(v2_world, ask):
+    made, gone = ask(v2_world, ORG, "register", "remove-if-idle", **credentials.pat(v2_world, "orgs/acme"))
+    assert gone["ok"] and gone["what"] == "removed" and v2_world.runners() == []
 
 
 def test_the_lock_of_a_killed_job_is_worked_around_with_v1_and_told_with_v2(world, drive):
@@ -306,10 +314,10 @@ def test_a_runner_that_becomes_idle_within_the_budget_is_removed(make_world, dri
 
 @pytest.mark.parametrize("step", ["rest.delete", "rest.delete|rest.remove_token"])
 @pytest.mark.parametrize("how", [{"stall": "after"}, {"stall": "before"}, {"reset": "after"}, {"status": 502}], ids=str)
-def test_a_way_that_fails_leaves_time_for_the_others(world, ask, step, how):
-    world.fault(step=step, times=2, **how)
-    made, gone = ask(world, ORG, "register", "remove", GHCLI_REMOVE_MS="6000", **credentials.pat(world, "orgs/acme"))
-    assert gone["ok"] and gone["what"] in ("removed", "gone") and world.runners() == []
+def test_a_way_that_fails_leaves_time_for_the_others(v2_world, ask, step, how):
+    v2_world.fault(step=step, times=2, **how)
+    made, gone = ask(v2_world, ORG, "register", "remove", GHCLI_REMOVE_MS="6000", **credentials.pat(v2_world, "orgs/acme"))
+    assert gone["ok"] and gone["what"] in ("removed", "gone") and v2_world.runners() == []
 
 
 def test_a_removal_whose_only_way_stalls_once_is_done_again_within_its_budget(world, ask):
@@ -318,56 +326,56 @@ def test_a_removal_whose_only_way_stalls_once_is_done_again_within_its_budget(wo
     assert gone["ok"] and world.runners() == []
 
 
-def test_a_predecessor_is_deleted_only_when_idle_offline_and_of_our_name(world, ask):
-    env = credentials.pat(world, "orgs/acme")
-    made, done = ask(world, ORG, "register", "predecessor", **env)
-    assert done["rc"] == 1 and world.runners() == []
-    made, done = ask(world, ORG, "register", "predecessor", RUNNER_NAME="other", **env)
+def test_a_predecessor_is_deleted_only_when_idle_offline_and_of_our_name(v2_world, ask):
+    env = credentials.pat(v2_world, "orgs/acme")
+    made, done = ask(v2_world, ORG, "register", "predecessor", **env)
+    assert done["rc"] == 1 and v2_world.runners() == []
+    made, done = ask(v2_world, ORG, "register", "predecessor", RUNNER_NAME="other", **env)
     assert done["rc"] == 1
-    held = world.runner(entity="orgs/acme", name="r1", online=True)["id"]
+    held = v2_world.runner(entity="orgs/acme", name="r1", online=True)["id"]
     assert held
-    made, left = ask(world, ORG, "register", "predecessor")
+    made, left = ask(v2_world, ORG, "register", "predecessor")
     assert left["rc"] == 0 and "only a PAT or an App can see it" in left["log"]
 
 
-def test_a_predecessor_that_is_online_is_left(world, drive):
-    d = drive(world, ORG, "register", "wait", "predecessor", **credentials.pat(world, "orgs/acme"))
-    world.runner(entity="orgs/acme", name="r1", reuse=d.next()["runner"]["id"], online=True)
+def test_a_predecessor_that_is_online_is_left(v2_world, drive):
+    d = drive(v2_world, ORG, "register", "wait", "predecessor", **credentials.pat(v2_world, "orgs/acme"))
+    v2_world.runner(entity="orgs/acme", name="r1", reuse=d.next()["runner"]["id"], online=True)
     d.go()
-    assert d.next()["rc"] == 0 and len(world.runners()) == 1
+    assert d.next()["rc"] == 0 and len(v2_world.runners()) == 1
 
 
-def test_ending_the_session_lets_the_next_agent_in(world, drive):
-    d = drive(world, ORG, "register", "wait", "end-session")
+def test_ending_the_session_lets_the_next_agent_in(v2_world, drive):
+    d = drive(v2_world, ORG, "register", "wait", "end-session")
     made = d.next()["runner"]
     assert made["server_v2"]
     d.go()
-    assert d.next()["ok"] and "broker.session_delete" in [x["step"] for x in world.log()]
+    assert d.next()["ok"] and "broker.session_delete" in [x["step"] for x in v2_world.log()]
 
 
 # ---- JIT ----
 
-def test_a_generated_jit_name_that_is_taken_is_freed(world, ask):
-    old = world.runner(entity="orgs/acme", name="R1")["id"]
-    made, gone = ask(world, ORG, "register", "remove", **credentials.jit_generated(world, "orgs/acme"))
-    assert made["ok"] and made["runner"]["id"] != old and gone["what"] == "removed" and world.runners() == []
+def test_a_generated_jit_name_that_is_taken_is_freed(v2_world, ask):
+    old = v2_world.runner(entity="orgs/acme", name="R1")["id"]
+    made, gone = ask(v2_world, ORG, "register", "remove", **credentials.jit_generated(v2_world, "orgs/acme"))
+    assert made["ok"] and made["runner"]["id"] != old and gone["what"] == "removed" and v2_world.runners() == []
 
 
-def test_a_generated_jit_name_that_is_taken_is_an_error_without_replace(world, ask):
-    world.runner(entity="orgs/acme", name="r1")
-    made, = ask(world, ORG, "register", RUNNER_REPLACE="no", **credentials.jit_generated(world, "orgs/acme"))
-    assert made["code"] == 78 and "RUNNER_REPLACE=yes" in made["text"] and len(world.runners()) == 1
+def test_a_generated_jit_name_that_is_taken_is_an_error_without_replace(v2_world, ask):
+    v2_world.runner(entity="orgs/acme", name="r1")
+    made, = ask(v2_world, ORG, "register", RUNNER_REPLACE="no", **credentials.jit_generated(v2_world, "orgs/acme"))
+    assert made["code"] == 78 and "RUNNER_REPLACE=yes" in made["text"] and len(v2_world.runners()) == 1
 
 
 @pytest.mark.parametrize("how", [{"reset": "after"}, {"status": 502, "process": True}, {"reset": "before"}], ids=str)
-def test_a_lost_jit_configuration_is_deleted_and_generated_anew(world, ask, how):
-    world.fault(step="rest.jit", **how)
-    made, gone = ask(world, ORG, "register", "remove", **credentials.jit_generated(world, "orgs/acme"))
+def test_a_lost_jit_configuration_is_deleted_and_generated_anew(v2_world, ask, how):
+    v2_world.fault(step="rest.jit", **how)
+    made, gone = ask(v2_world, ORG, "register", "remove", **credentials.jit_generated(v2_world, "orgs/acme"))
     assert made["ok"], made
-    assert gone["what"] == "removed" and world.runners() == []
+    assert gone["what"] == "removed" and v2_world.runners() == []
 
 
-def test_a_jit_group_is_found_by_name_over_several_pages(world, ask):
-    world.set(page_size=1)
-    made, = ask(world, ORG, "register", RUNNER_GROUP="gpu", **credentials.jit_generated(world, "orgs/acme"))
-    assert made["ok"] and world.runners()[0]["group_id"] == 7 and made["runner"]["pool_name"] == "gpu"
+def test_a_jit_group_is_found_by_name_over_several_pages(v2_world, ask):
+    v2_world.set(page_size=1)
+    made, = ask(v2_world, ORG, "register", RUNNER_GROUP="gpu", **credentials.jit_generated(v2_world, "orgs/acme"))
+    assert made["ok"] and v2_world.runners()[0]["group_id"] == 7 and made["runner"]["pool_name"] == "gpu"
