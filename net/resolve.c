@@ -94,11 +94,11 @@ static bool from_files(struct resolve *r, const char *hosts)
 	struct net_addr found[RESOLVE_ADDRS];
 	size_t n;
 
+	buf_init(&text, 1u << 20);
 	if (addr_parse(r->host, strlen(r->host), &found[0])) {
 		add_address(r, &found[0]);
 		return true;
 	}
-	buf_init(&text, 1u << 20);
 	if (fs_read(AT_FDCWD, hosts, &text, NULL) == 0) {
 		n = dns_hosts_find(buf_str(&text), text.len, r->host, found, RESOLVE_ADDRS);
 		for (size_t i = 0; i < n; i++)
@@ -117,6 +117,7 @@ void resolve_start(struct resolve *r, const char *host, const char *resolv_conf,
 {
 	cleanup_buf struct buf text;
 
+	buf_init(&text, 65536);
 	memset(r, 0, sizeof *r);
 	r->began_ms = clock_mono_ms();
 	lookup_init(&r->l[0], DNS_AAAA);
@@ -125,7 +126,6 @@ void resolve_start(struct resolve *r, const char *host, const char *resolv_conf,
 		finish(r, RF_NO_NAME);
 		return;
 	}
-	buf_init(&text, 65536);
 	(void)fs_read(AT_FDCWD, resolv_conf, &text, NULL); /* absent: as if empty */
 	dns_conf_parse(buf_str(&text), text.len, &r->conf);
 	r->n_tries = 1 + r->conf.n_search;

@@ -98,9 +98,10 @@ build/check/unit/%: build/check/tests/unit/%.o build/check/library.a
 
 # ---- Coverage: the same tests without sanitizers, and which lines they reached -----------------------------------
 
-coverage: $(unit_names:%=build/cover/unit/%)
+coverage: $(unit_names:%=build/cover/unit/%) build/cover/netcli
 	@find build/cover -name '*.gcda' -delete
 	@tests/run-unit build/cover/unit $(unit_names)
+	@NETCLI=$(CURDIR)/build/cover/netcli tests/run-pytest coverage-net tests/net
 	@tests/run-coverage build/cover
 
 build/cover/unit/%: build/cover/tests/unit/%.o build/cover/library.a
