@@ -68,9 +68,7 @@ static int split(const char *path, char parts[PARTS_MAX][PART_MAX], struct err *
 /* Sent verbatim, ".git" yields a bare 404 (myoung34/docker-github-actions-runner, issue 377). */
 static void drop_git_suffix(char *repo)
 {
-	size_t n = strlen(repo);
-
-	if (n > 4 && str_eq_nocase(repo + n - 4, ".git"))
+	for (size_t n = strlen(repo); n > 4 && str_eq_nocase(repo + n - 4, ".git"); n -= 4)
 		repo[n - 4] = 0;
 }
 

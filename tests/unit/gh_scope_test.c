@@ -23,6 +23,8 @@ static void every_form_of_url_gets_its_entity_and_its_api(void **state)
 		 "https://api.github.com/", "/repos/acme/widget", GH_REPO, true},
 		{"https://github.com//acme//widget.git/", "https://github.com/acme/widget",
 		 "https://api.github.com/", "/repos/acme/widget", GH_REPO, true},
+		{"https://github.com/acme/widget.git.git/", "https://github.com/acme/widget",
+		 "https://api.github.com/", "/repos/acme/widget", GH_REPO, true},
 		{"https://github.com/acme/widget.GIT", "https://github.com/acme/widget",
 		 "https://api.github.com/", "/repos/acme/widget", GH_REPO, true},
 		{"https://github.com/acme/.git", "https://github.com/acme/.git",
