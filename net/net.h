@@ -28,8 +28,8 @@ struct net_config {
 	const char *user_agent;	      /* without line breaks */
 	int64_t exchange_ms; /* ceiling of one exchange: look-up, connect and handshake included */
 	int64_t build_epoch; /* seconds: a clock before this is wrong (XC_CLOCK) */
-	/* When >= 0 and readable, every wait ends at once with NET_CANCELLED ("told to finish").
-	 * Borrowed. */
+	/* When >= 0 and readable, every wait ends at once with net_failure.cancelled ("told to
+	 * finish"). Borrowed. */
 	int cancel_fd;
 	/* Tests of the resolver only: instead of /etc/resolv.conf and /etc/hosts. NULL: those. */
 	const char *resolv_conf, *hosts;
