@@ -9,6 +9,28 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "sup
 import harness  # noqa: E402
 
 
+def pytest_addoption(parser):
+    parser.addoption("--cases", type=int, default=0, metavar="N",
+                     help="of the cases of one test, run N: the first, the last, and ones evenly between (0: all of them)")
+
+
+def pytest_collection_modifyitems(config, items):
+    """`make test` runs a few cases of every test, `make test-long` all. The choice is the same in every run."""
+    most = config.getoption("--cases")
+    if not most:
+        return
+    cases = {}
+    for item in items:
+        cases.setdefault(item.nodeid.split("[")[0], []).append(item)
+    kept = set()
+    for same in cases.values():
+        count = min(most, len(same))
+        kept.update(same[i * (len(same) - 1) // max(count - 1, 1)].nodeid for i in range(count))
+    left = [item for item in items if item.nodeid not in kept]
+    config.hook.pytest_deselected(items=left)
+    items[:] = [item for item in items if item.nodeid in kept]
+
+
 @pytest.fixture(scope="session")
 def hub(tmp_path_factory):
     """The process of the test GitHub; worlds are made in it."""

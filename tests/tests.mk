@@ -25,15 +25,16 @@ demo:
 # more time than `make test` has.
 drivers := build/init build/check/payload build/netcli build/check/netcli build/ghcli build/check/ghcli probes-build
 other_folders := tests/pid1/ tests/containers/ tests/image/ tests/deploy/ tests/long/
+python_folders = $(filter-out $(other_folders),$(sort $(dir $(wildcard tests/*/test_*.py))))
 behaviour: $(drivers)
-	@tests/run-pytest behaviour $(filter-out $(other_folders),$(sort $(dir $(wildcard tests/*/test_*.py)))) $(PYTEST_FLAGS)
+	@PYTEST_WORKERS=4 tests/run-pytest behaviour $(python_folders) --cases 2 $(PYTEST_FLAGS)
 
 e2e: build/init
 	@tests/run-pytest e2e tests/e2e $(PYTEST_FLAGS)
 
 test-long: $(drivers)
 	@deps/install build demo test
-	@tests/run-pytest test-long tests/long $(PYTEST_FLAGS)
+	@PYTEST_WORKERS=4 tests/run-pytest test-long $(python_folders) tests/long $(PYTEST_FLAGS)
 
 # Images and manifests, and real containers of the repository's own Dockerfile. One at a time: they share a store.
 test-containers:
@@ -44,7 +45,7 @@ test-containers:
 
 # A container of ours inside another container often may not start: there, and only there, they are left out.
 containers-short:
-	@if tests/can-run-containers; then $(MAKE) --no-print-directory test-containers STEP=$@; \
+	@if tests/can-run-containers; then $(MAKE) --no-print-directory test-containers STEP=$@ PYTEST_FLAGS="--cases 2"; \
 	else echo "containers: podman cannot start a container on this machine, so none was tested"; fi
 
 model-short:
