@@ -41,9 +41,9 @@ OLD = "Runner version v2.310.0 is deprecated and cannot register. Minimum requir
 
 CASES = [
     Case("token_expired", "404 at runner-registration, the token known for more than an hour", answer("registration", 404, body=NOT_FOUND),
-         GHCLI_TOKEN_AGE_MS="3700000", says=("known for 61 min",)),
+         GHCLI_TOKEN_AGE_MS="3665000", says=("known for 61 min",)),
     Case("token_expired", "401 at runner-registration, the token known for more than an hour", answer("registration", 401, "Bad credentials"),
-         GHCLI_TOKEN_AGE_MS="3700000"),
+         GHCLI_TOKEN_AGE_MS="3665000"),
     Case("token_refused", "404 at runner-registration with a fresh RUNNER_TOKEN", answer("registration", 404, body=NOT_FOUND),
          says=("answer: Not Found",)),
     Case("token_refused", "404 at runner-registration: the token is of another repository", url="https://github.com/acme/widget"),

@@ -1,4 +1,5 @@
 """The driver of the protocol (``ghcli``) inside a pod, against a test GitHub of the test's own: fixtures for tests/gh and tests/long."""
+import fcntl
 import json
 import os
 import subprocess
@@ -13,7 +14,11 @@ PROGRAM = os.path.join(harness.REPO, "build", "ghcli")
 
 @pytest.fixture(scope="session")
 def ghcli():
-    subprocess.run(["make", "-s", "-C", harness.REPO, "build/ghcli"], check=True, stdout=subprocess.DEVNULL)
+    # one worker builds, the others wait: a program that is being linked cannot be run
+    os.makedirs(os.path.join(harness.REPO, "build"), exist_ok=True)
+    with open(os.path.join(harness.REPO, "build", "ghcli.lock"), "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        subprocess.run(["make", "-s", "-C", harness.REPO, "build/ghcli"], check=True, stdout=subprocess.DEVNULL)
     return PROGRAM
 
 
