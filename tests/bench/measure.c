@@ -76,14 +76,18 @@ static _Noreturn void park(void)
 		(void)pause();
 }
 
-/* n orphans below PID 1 that end when standard input does. Standard output tells when all are
- * there, and ends with the last of them. */
+/* n orphans below PID 1 that end when standard input does. Standard output gets a byte when all are
+ * there, and one when the last of them is ending. */
 static int parked(int n)
 {
+	int alive[2];
+	char c;
+
+	if (pipe(alive) < 0)
+		return 1;
 	if (fork() == 0) {
 		for (int i = 0; i < n; i++) {
 			pid_t p = fork();
-			char c;
 			if (p < 0)
 				_exit(1);
 			if (p == 0)
@@ -93,11 +97,12 @@ static int parked(int n)
 	}
 	while (wait(NULL) < 0 && errno == EINTR)
 		;
-	(void)!write(STDOUT_FILENO, "r", 1);
 	(void)close(STDIN_FILENO);
-	(void)close(STDOUT_FILENO);
-	for (;;)
-		(void)pause();
+	(void)close(alive[1]);
+	(void)!write(STDOUT_FILENO, "r", 1);
+	while (read(alive[0], &c, 1) > 0)
+		;
+	park();
 }
 
 static int orphans(int n)
@@ -306,9 +311,9 @@ static int drain(int n, char **init)
 	(void)kill(p, SIGSTOP);
 	(void)waitpid(p, NULL, WUNTRACED);
 	(void)close(in[1]);
-	while (read(out[0], &c, 1) > 0)
-		;
-	doze_ms(500); /* closed their descriptors; now they end */
+	if (read(out[0], &c, 1) != 1)
+		die("the orphans did not end");
+	doze_ms(500); /* they closed their descriptors; now they end */
 	t0 = now_ns();
 	(void)kill(p, SIGCONT);
 	while (children(p) > 1)
