@@ -149,11 +149,12 @@ static void judge(struct probe_verdict *v)
 	v->gpu_seen = gpu_expected(r.s, why, sizeof why);
 	for (int i = 0; i < CHECK__MAX; i++) {
 		const struct check *k = &probe_checks[i];
-		enum verdict found = r.found[i].verdict;
+		enum verdict found;
 		if (!r.wanted[i])
 			continue;
-		if (found == V_FAIL && k->net)
-			found = V_WARN; /* registering has its own budget and retries */
+		if (r.found[i].verdict == V_FAIL && k->net)
+			r.found[i].verdict = V_WARN; /* registering has its own budget and retries */
+		found = r.found[i].verdict;
 		v->n_warn += found == V_WARN ? 1U : 0U;
 		if (found == V_WARN && warned < 0)
 			warned = i;

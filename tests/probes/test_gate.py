@@ -47,6 +47,13 @@ def test_network_trouble_only_warns_in_the_gate(node):
     assert v["warn"] >= 1
 
 
+def test_the_table_of_a_failed_gate_shows_network_trouble_as_the_warning_that_it_is(node):
+    node.smi("ecc.xml")
+    v = node.verdict("gate", "fast", PROBECLI_NET="no connection")
+    line = next(x for x in v["stderr"].splitlines() if " net.api " in x)
+    assert line.startswith("warn "), line
+
+
 def test_a_wrong_clock_is_82(node):
     assert node.verdict("gate", "fast", PROBECLI_NET="ok -900")["code"] == 82
 
