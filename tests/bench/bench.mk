@@ -3,4 +3,6 @@ build/check/measure: tests/bench/measure.c build/flags | $(DEPS)/musl
 	@mkdir -p $(@D)
 	@$(musl_cc) $(dialect) $(warnings) -Os -static -o $@ $<
 
-bench soak: build/check/measure
+bench soak: build/init build/check/measure
+	@deps/install build demo test containers
+	@tests/bench/$@ $(BENCH_FLAGS)
