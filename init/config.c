@@ -76,7 +76,9 @@ ssize_t config_read_file(const char *path, const struct user *reader, char *dst,
 {
 	struct stat st;
 
-	cleanup_fd int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	cleanup_fd int fd = reader != NULL
+				    ? user_open(reader, path)
+				    : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
 	size_t n = 0;
 
 	if (fd < 0)

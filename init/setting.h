@@ -109,8 +109,8 @@ const char *config_value(char *const *envp, const char *name, size_t *len);
 
 /* Up to `size` - 1 bytes of a small file, NUL-terminated. The length, or -1 with errno (EFBIG: it
  * has more). Does not wait for a FIFO's writer. With `reader` only a regular file that this user
- * may read (else EACCES), whoever asks: root must not carry a file's text to a user who may not see
- * it. */
+ * may reach and read (else EACCES), whoever asks: root must not carry a file's text to a user who
+ * may not see it. */
 ssize_t config_read_file(const char *path, const struct user *reader, char *dst, size_t size);
 
 /* ---- config_find.c, config_env.c --------------------------------------------------------------

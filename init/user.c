@@ -11,6 +11,7 @@
 #include <linux/capability.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -245,6 +246,32 @@ int user_become(const struct user *u, struct err *e)
 	    setresuid(0, 0, 0) == 0)
 		return err_set(e, XC_SYSTEM, 0, "became uid %ld, but not for good", (long)u->uid);
 	return 0;
+}
+
+int user_open(const struct user *u, const char *path)
+{
+	static const int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;
+	gid_t groups[USER_GROUPS_MAX], gid = getegid();
+	uid_t uid = geteuid();
+	int n, fd, saved;
+
+	if (!u->switching || uid == u->uid)
+		return open(path, flags);
+	n = getgroups(USER_GROUPS_MAX, groups);
+	if (n < 0 || setgroups((size_t)u->n_groups, u->groups) < 0)
+		return -1;
+	(void)setfsgid(u->gid);
+	(void)setfsuid(u->uid); /* with it go the capabilities that pass over modes */
+	fd = (uid_t)setfsuid((uid_t)-1) == u->uid ? open(path, flags) : -1;
+	saved = errno;
+	(void)setfsuid(uid);
+	(void)setfsgid(gid);
+	if (setgroups((size_t)n, groups) < 0) {
+		saved = errno;
+		fd_close(&fd);
+	}
+	errno = saved;
+	return fd;
 }
 
 int user_drop_caps(struct err *e)

@@ -29,6 +29,11 @@ int user_find(const char *spec, struct user *out, struct err *e);
  * that user already, or u->switching is false. 0, or -1 with XC_SYSTEM. */
 int user_become(const struct user *u, struct err *e);
 
+/* Opens for reading what that user may read, modes of the directories on the way included, for an
+ * init that is root; does not wait for a FIFO's writer. The caller is itself again afterwards.
+ * Descriptor, or -1 with errno. */
+int user_open(const struct user *u, const char *path);
+
 /* In the registrar of a root init: keeps uid 0, drops every capability and the supplementary
  * groups, so that the job's uid cannot touch it and it can do nothing but talk. 0 or -1. */
 int user_drop_caps(struct err *e);

@@ -2,6 +2,8 @@
 import json
 import os
 
+import pytest
+
 import harness
 import lives
 
@@ -57,14 +59,16 @@ def test_the_dotenv_of_the_image_is_kept_and_completed(run, world, tmp_path):
     lives.ended(pod, world, 0)
 
 
-def test_root_does_not_carry_a_file_to_the_job_through_dotenv(run, make_world, tmp_path):
+@pytest.mark.parametrize("folder_mode, mode", [(0o755, 0o400), (0o700, 0o644)], ids=["file", "folder"])
+def test_root_does_not_carry_a_file_to_the_job_through_dotenv(run, make_world, tmp_path, folder_mode, mode):
     root = str(tmp_path / "runner")
     harness.make_runner_root(root)
     os.chmod(str(tmp_path), 0o755)
-    os.symlink("/run/secrets/other", os.path.join(root, ".env"))  # what a job of an earlier life may have left
+    os.symlink("/vault/other", os.path.join(root, ".env"))  # what a job of an earlier life may have left
     os.lchown(os.path.join(root, ".env"), 1000, 1000)
     world = make_world()
-    pod = lives.start(run, world, user=0, RUNNER_USER="ci-runner", root=root, files={"/run/secrets/other": ("OTHERSECRET\n", 0o400, 0)})
+    pod = lives.start(run, world, user=0, RUNNER_USER="ci-runner", root=root, folders={"/vault": (folder_mode, 0)},
+                      files={"/vault/other": ("OTHERSECRET\n", mode, 0)})
     lives.refused(pod, world, 78, "RUNNER_ROOT", ".env")
     assert "OTHERSECRET" not in pod.text and os.path.islink(os.path.join(root, ".env"))
 
