@@ -71,8 +71,10 @@ static int open_dir(const char *path, bool own)
 		errno = EPERM;
 		return -1;
 	}
-	/* Ours, so nobody else has any business writing in it. */
+	/* Ours, so nobody else has any business writing in it; but a sticky one, as /tmp, is meant
+	 * for all, and keeps the others from what is ours by itself. */
 	if (st.st_uid == geteuid() && (st.st_mode & (own ? 077 : 022)) != 0 &&
+	    (own || (st.st_mode & S_ISVTX) == 0) &&
 	    fchmod(fd, st.st_mode & (own ? 0700 : 0755)) < 0)
 		return -1;
 	if (faccessat(fd, ".", W_OK | X_OK, 0) < 0)

@@ -87,6 +87,14 @@ def test_root_does_not_write_into_a_directory_of_the_jobs_user(run, world):
     lives.ended(pod, world, 0)
 
 
+def test_a_state_directory_that_is_there_for_all_stays_so(run, world):
+    pod = lives.listening(run, world, user=0, RUNNER_USER="ci-runner", INIT_STATE_DIR="/var/all", folders={"/var/all": (0o1777, 0)})
+    assert pod.run(["stat", "-c", "%a", "/var/all"]).stdout.decode().split() == ["1777"]
+    assert pod.run(["sh", "-c", "echo x > /var/all/state.json || rm -f /var/all/state.json"], uid=1000).returncode != 0
+    pod.signal("TERM")
+    lives.ended(pod, world, 0)
+
+
 def test_a_planted_link_is_no_state_directory(run, world, tmp_path):
     tmp, target = tmp_path / "tmp", tmp_path / "target"
     for path in (tmp, target):
