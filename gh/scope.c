@@ -88,6 +88,8 @@ static int classify(struct gh_scope *s, int n, char parts[PARTS_MAX][PART_MAX], 
 	}
 	s->kind = GH_REPO;
 	drop_git_suffix(parts[1]);
+	if (check_part(parts[1], e) < 0) /* "...git" is ".." by now */
+		return -1;
 	return str_fmt(s->entity, sizeof s->entity, "/repos/%s/%s", parts[0], parts[1]);
 }
 

@@ -93,6 +93,8 @@ static void what_is_no_place_for_a_runner_is_refused_with_a_reason(void **state)
 		{"https://api.github.com/repos", "api.github.com is the API"},
 		{"https://github.com/acme/../x", "more than two parts"},
 		{"https://github.com/../x", "\"..\""},
+		{"https://github.com/acme/...git", "\"..\""},
+		{"https://github.com/acme/...git.git/", "\"..\""},
 		{"https://github.com/acme%2fx", "'%'"},
 		{"https://github.com/a@b", "'@'"},
 		{"github.com/acme", ""},
