@@ -8,6 +8,8 @@ import sys
 import tempfile
 import time
 
+from cryptography.x509.oid import ExtendedKeyUsageOID
+
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 
 import peer  # noqa: E402
@@ -173,7 +175,7 @@ certificate("for another name", 69, "it is for another name: other.example, www.
             names=("other.example", "www.other.example"))
 certificate("self-signed", 69, "it is self-signed", "SSL_CERT_FILE", *DATES, alone=True)
 certificate("weak key", 69, "too weak", "RSA key of 1024 bits", *DATES, bits=1024, server={"weak": True})
-certificate("not for servers", 69, "not meant for servers", *DATES, usage=[peer.ExtendedKeyUsageOID.CLIENT_AUTH])
+certificate("not for servers", 69, "not meant for servers", *DATES, usage=[ExtendedKeyUsageOID.CLIENT_AUTH])
 
 
 @fault("Certificate", "of an unknown issuer", 69, "its issuer is unknown", "SSL_CERT_FILE", *DATES)

@@ -4,18 +4,18 @@ import os
 import pytest
 
 import credentials
-import faults
+import refusals
 import harness
 
 
-@pytest.mark.parametrize("case", faults.CASES, ids=lambda c: c.name)
+@pytest.mark.parametrize("case", refusals.CASES, ids=lambda c: c.name)
 def test_a_refusal_is_explained(make_world, ask, case):
     world = make_world(flow=case.flow, expected_version=case.env.get("GHCLI_VERSION", harness.VERSION))
     if case.rule:
         world.fault(**case.rule)
     env = dict(getattr(credentials, case.credential)(world, "orgs/acme"), **case.env)
     answer = ask(world, case.url, *case.commands, **env)[-1]
-    text = faults.texts()[case.fault]
+    text = refusals.texts()[case.fault]
     codes = case.code if isinstance(case.code, tuple) else (case.code or text["code"],)
     assert not answer["ok"] and answer["code"] in codes, answer
     if case.code is None:
@@ -32,12 +32,12 @@ def test_a_refusal_is_explained(make_world, ask, case):
 def test_the_documentation_has_every_refusal():
     with open(os.path.join(harness.REPO, "docs", "faults.md")) as f:
         page = f.read()
-    assert faults.table() in page, "docs/faults.md is out of date: put the output of tests/gh/faults.py there"
+    assert refusals.table() in page, "docs/faults.md is out of date: put the output of tests/gh/refusals.py there"
 
 
 def test_a_wrong_clock_is_named(make_world, ask):
     world = make_world(flow="v1", date_offset=3600)
-    answer, = ask(world, faults.ORG, "register")
+    answer, = ask(world, refusals.ORG, "register")
     assert answer["code"] == 82 and "clock" in answer["text"]
 
 
@@ -56,7 +56,7 @@ def test_an_app_beside_a_pat_lets_the_pat_serve_an_enterprise(make_world, ask):
 
 def test_an_agent_that_is_gone_is_told(make_world, drive):
     world = make_world(flow="v2")
-    d = drive(world, faults.ORG, "register", "wait", "end-session")
+    d = drive(world, refusals.ORG, "register", "wait", "end-session")
     world.remove(id=d.next()["runner"]["id"])
     d.go()
     answer = d.next()

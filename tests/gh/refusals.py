@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Every refusal of GitHub with the verdict, the remedy and the exit code that it gets. As a module: the cases that test_faults.py runs. As
+"""Every refusal of GitHub with the verdict, the remedy and the exit code that it gets. As a module: the cases that test_refusals.py runs. As
 a program: prints the table for docs/faults.md, from the binary's own texts and the evidence of these cases."""
 import json
 import os
