@@ -250,6 +250,8 @@ void run_agent_ended(struct run *r, int status)
 	run_disarm(r, TIMER_IDLE);
 	run_disarm(r, TIMER_LOST);
 	run_disarm(r, TIMER_WATCH);
+	/* A job of our own uid may have stopped it; its reports decide what the end meant. */
+	(void)proc_kill(&r->tap.proc, SIGCONT);
 	run_tap_reports(r);
 	say_end(r, status);
 	run_post(r, EV_AGENT_END);

@@ -175,3 +175,20 @@ def test_a_stop_within_the_gate_sends_nothing(run, make_world):
     pod.signal("TERM")
     assert pod.wait(15) == 0, pod.text
     assert set(world.steps()) <= {None, "rest.root"}, world.steps()
+
+
+def tap(pod):
+    """The tap: the one child of our image that is not the registrar."""
+    known = (pod.pid, registrar(pod))
+    found = [p["host_pid"] for p in pod.processes().values() if p["comm"].startswith("init") and p["host_pid"] not in known]
+    assert len(found) == 1, pod.processes()
+    return found[0]
+
+
+def test_a_tap_that_was_stopped_does_not_cost_a_job_its_success(run, make_world):
+    """The end of the agent was judged before the tap had told of the job: the life ended with 75, as if no job had come."""
+    world = make_world(flow="v2")
+    pod = lives.listening(run, world)
+    os.kill(tap(pod), signal.SIGSTOP)
+    world.job(name="x", seconds=0.5)
+    lives.ended(pod, world, 0)
