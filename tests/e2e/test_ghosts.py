@@ -69,12 +69,13 @@ def test_a_registrar_killed_within_the_removal_is_replaced(run, world):
 
 def test_a_drain_deletes_an_idle_runner_before_it_stops_the_agent(run, world):
     pod = lives.listening(run, world, INIT_DRAIN="30s", INIT_LOG_LEVEL="debug", **credentials.pat(world, ENTITY))
+    pod.wait_text("init: info: listening for jobs")  # init itself must have read it: before, there is nothing to drain
     pod.signal("TERM")
     lives.ended(pod, world, 0, timeout=15)
     # The service's own order: the agent still had its session when its runner was deleted.
     steps = [x["step"] for x in world.log() if x["step"]]
     assert "rest.delete" in steps
-    assert not [x for x in steps[:steps.index("rest.delete")] if x.startswith("broker.") and "delete" in x], steps
+    assert not [x for x in steps[:steps.index("rest.delete")] if x.startswith("broker.") and "delete" in x], pod.text
     lives.deregistered(pod)
 
 
