@@ -153,7 +153,8 @@ static void judge(struct probe_verdict *v)
 		if (!r.wanted[i])
 			continue;
 		if (r.found[i].verdict == V_FAIL && k->net)
-			r.found[i].verdict = V_WARN; /* registering has its own budget and retries */
+			r.found[i].verdict =
+				V_WARN; /* registering has its own budget and retries */
 		found = r.found[i].verdict;
 		v->n_warn += found == V_WARN ? 1U : 0U;
 		if (found == V_WARN && warned < 0)
